@@ -1,0 +1,67 @@
+"""``scopedown explain``: what a scope, a category or a rule means, from where the code itself says it."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Iterator
+
+from scopedown.errors import UsageError
+from scopedown.tell.glossary import CATEGORIES, SCOPES
+from scopedown.terms import EXPLAINED_BY, RESOLVABLE_BY, Category, Scope
+
+
+class Explain:
+    name = "explain"
+    help = "what a scope, a category or a rule means"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "topic", nargs="?", metavar="RULE|SCOPE|CATEGORY",
+            help="a name, or one of: scope, category, rule (the lists); all lists without it",
+        )  # fmt: skip
+
+    def run(self, args: argparse.Namespace) -> int:
+        print("\n".join(explain(args.topic)))
+        return 0
+
+
+def explain(topic: str | None) -> Iterator[str]:
+    """The lines of the answer. Raises UsageError for a name that is none."""
+    from scopedown.decide.rules import RULES
+
+    rules = {rule.id: rule for rule in RULES}
+    if topic in (None, "scope", "scopes"):
+        yield "scopes, from wide to narrow"
+        yield from (f"  {scope:<14}{SCOPES[scope].answers}" for scope in Scope)
+    if topic in (None, "category", "categories"):
+        yield "categories of ledger lines"
+        yield from (f"  {category:<21}{CATEGORIES[category]}" for category in Category)
+    if topic in (None, "rule", "rules"):
+        yield "rules"
+        yield from (f"  {name:<21}{summary(rule)}" for name, rule in sorted(rules.items()))
+    if topic in (None, "scope", "scopes", "category", "categories", "rule", "rules"):
+        return
+    if topic in set(Scope):
+        about = SCOPES[Scope(topic)]
+        yield f"{topic} scope"
+        yield f"  artifacts         {about.artifacts}"
+        yield f"  answers           {about.answers}"
+        yield f"  opens when        {about.opens_when}"
+        yield f"  cannot establish  {about.cannot_establish}"
+    elif topic in set(Category):
+        category = Category(topic)
+        yield f"{topic}: {CATEGORIES[category]}"
+        if category in EXPLAINED_BY:
+            yield f"  explained by the {EXPLAINED_BY[category]} scope"
+        if category in RESOLVABLE_BY:
+            yield f"  resolvable by {', '.join(RESOLVABLE_BY[category])}"
+    elif topic in rules:
+        yield inspect.getdoc(rules[topic]) or topic
+    else:
+        raise UsageError(f"nothing is called {topic!r}: scopedown explain lists scopes, categories and rules")
+
+
+def summary(rule: object) -> str:
+    """The first line of a rule's docstring."""
+    return (inspect.getdoc(rule) or "").partition("\n")[0]
