@@ -256,7 +256,7 @@ class Script:
         device: int = 0,
         spread: float = 0.0,
     ) -> None:
-        """A copy; a pageable one blocks unless told otherwise. ``stage_ns``: the host's own part before the transfer."""
+        """A copy; a pageable one blocks unless told otherwise. ``stage_ns``: the host's own part before the move."""
         host = MemKind.PAGEABLE if pageable else MemKind.PINNED
         source = MemKind.DEVICE if kind in (CopyKind.DTOH, CopyKind.DTOD, CopyKind.PTOP) else host
         target = host if kind == CopyKind.DTOH else MemKind.DEVICE
