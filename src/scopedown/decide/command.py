@@ -15,7 +15,7 @@ from scopedown.decide.tools import is_collective
 from scopedown.report import Command
 from scopedown.terms import Scope
 
-__all__ = ["FIRST", "Context", "Question", "Server", "next_command"]
+__all__ = ["FIRST", "Context", "Question", "Scope", "Server", "next_command"]
 
 
 class Question(StrEnum):
@@ -87,7 +87,7 @@ _MAKERS: dict[Question, Callable[[Context], Command]] = {
     Question.RANKS: timeline.ranks,
     Question.FRAMEWORK: framework.framework,
     Question.PYTHON: framework.python,
-    Question.COMPILE: framework.compile,
+    Question.COMPILE: framework.compile_log,
     Question.KERNEL: kernel.kernel,
     Question.LINES: kernel.source_lines,
     Question.INSTRUCTIONS: kernel.instructions,

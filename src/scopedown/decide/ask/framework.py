@@ -44,7 +44,7 @@ _PY_SPY = (
 )
 
 
-def compile(context: Context) -> Command:
+def compile_log(context: Context) -> Command:
     """TORCH_LOGS_OUT makes PyTorch write its log to a file of its own."""
     out = keep(context, "torch.log")
     start = {
