@@ -1,0 +1,100 @@
+"""Files become artifacts: which reader a file belongs to is decided by its content, never by its name.
+
+Adding a format: write ``read/foo.py`` with a class that keeps the promises of ``base.Reader`` and add it to READERS.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from scopedown.errors import InputError
+from scopedown.read.base import Artifact, Reader, Source
+from scopedown.read.monitor_smi import NvidiaSmiCsv
+from scopedown.read.nsys_rep import NsysReport
+from scopedown.read.nsys_sqlite import NsysSqlite
+from scopedown.read.requests import NativeRequests
+from scopedown.read.unknown import looks_like
+
+#: In order of specificity: the first that recognises a file reads it.
+READERS: tuple[Reader, ...] = (NsysReport(), NsysSqlite(), NativeRequests(), NvidiaSmiCsv())
+
+
+def detect(source: Source) -> Reader | None:
+    """The reader whose format the content has; None where nobody knows it."""
+    return next((r for r in READERS if r.sniff(source)), None)
+
+
+def open_source(path: Path) -> Source:
+    """A Source for a regular, readable file that is not empty; InputError for anything else.
+
+    A FIFO or a device is refused before it is opened: reading it could wait for ever or change something.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(path, "", "no such file", "check the path") from None
+    except OSError as error:
+        raise InputError(path, "", f"cannot be reached ({error.strerror})", "check the path and its rights") from None
+    if stat.S_ISDIR(mode):
+        raise InputError(path, "", "is a folder, a file was expected", "name its files")
+    if not stat.S_ISREG(mode):
+        raise InputError(path, "", "is not a regular file", "write its content to a file first")
+    source = Source(path)
+    try:
+        head = source.head
+    except OSError as error:
+        raise InputError(path, "", f"cannot be read ({error.strerror})", "check its rights") from None
+    if not head:
+        raise InputError(path, "", "is empty", "check that the tool which wrote it ended normally")
+    return source
+
+
+def load(path: Path, *, kind: str | None = None, tz: str | None = None) -> Artifact:
+    """Read one file. ``kind`` names the reader instead of the content; ``tz`` is the zone of a monitor's local times.
+
+    Raises InputError where the file is missing, unreadable, of no known format, or breaks its format.
+    """
+    source = open_source(path)
+    reader: Reader | None = detect(source) if kind is None else next((r for r in READERS if r.kind == kind), None)
+    if reader is None:
+        if kind is not None:
+            known = ", ".join(r.kind for r in READERS)
+            raise InputError(path, "", f"unknown kind {kind!r}", f"use one of {known}")
+        what, do = looks_like(source.head)
+        raise InputError(path, "", what, do)
+    if tz is not None and isinstance(reader, NvidiaSmiCsv):
+        reader = NvidiaSmiCsv(tz)
+    return reader.read(source)
+
+
+def expand(paths: Iterable[str | Path]) -> list[Path]:
+    """Files named by paths, folders and globs, without doubles; a folder gives its visible regular files, sorted.
+
+    Symbolic links to folders are not followed. A path that exists is itself, whatever characters it has.
+    """
+    found: dict[Path, None] = {}
+    for item in paths:
+        path = Path(item)
+        if path.is_dir():
+            found.update(dict.fromkeys(_walk(path)))
+        elif path.exists() or path.is_symlink() or not glob.has_magic(str(item)):
+            found[path] = None
+        else:
+            matches = sorted(glob.glob(str(item), recursive=True))  # noqa: PTH207 - absolute patterns too
+            if not matches:
+                raise InputError(path, "", "matches no file", "check the pattern")
+            for match in map(Path, matches):
+                found.update(dict.fromkeys(_walk(match) if match.is_dir() else [match]))
+    return list(found)
+
+
+def _walk(folder: Path) -> list[Path]:
+    files: list[Path] = []
+    for root, folders, names in os.walk(folder, followlinks=False):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        files.extend(p for n in sorted(names) if not n.startswith(".") and (p := Path(root, n)).is_file())
+    return sorted(files)

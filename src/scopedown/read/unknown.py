@@ -1,0 +1,50 @@
+"""What a file that no reader knows looks like, so that the refusal can say what to do."""
+
+from __future__ import annotations
+
+import re
+
+_SMI_ROW = re.compile(rb"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, ")
+
+
+def looks_like(head: bytes) -> tuple[str, str]:
+    """``(what it is, what to do)`` from the first bytes of a file."""
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    low = start[:2000].lower()
+    if head.startswith(b"\x1f\x8b"):
+        return "is gzip-compressed: not read by this version", "decompress it with gunzip"
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        return "is zstd-compressed: not read by this version", "decompress it with zstd -d"
+    if head.startswith(b"PK\x03\x04"):
+        return "is a zip archive", "unpack it and name the files inside"
+    if start.startswith(b"version https://git-lfs"):
+        return "is a Git LFS pointer, not the file itself", "fetch the file with git lfs pull"
+    if low.startswith((b"<!doctype html", b"<html")):
+        return "is an HTML page, perhaps an error page saved by a download", "download the file itself"
+    if head.startswith(b"SQLite format 3\x00"):
+        return "is an SQLite database of no known schema", "export it anew with nsys export --type sqlite"
+    if head.startswith(b"NVR\x00") or b"NVIDIA Nsight Compute" in head[:4096]:
+        return "is an Nsight Compute report: not read by this version", "give the timeline or the request log first"
+    if b'"traceEvents"' in head or b'"deviceProperties"' in head:
+        return "is a PyTorch trace: not read by this version", "give an Nsight Systems report or the request log"
+    if head.startswith(b"\x7fELF"):
+        return "is an ELF binary", "give a request log, a monitor log or an Nsight Systems report"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "is UTF-16 text", "convert it with iconv -t UTF-8"
+    if _SMI_ROW.match(start):
+        return (
+            "looks like nvidia-smi rows without their header",
+            "record with --format=csv, or put the header line back",
+        )
+    if b"# nvidia_gpu_exporter" in head[:4096] or low.startswith(b"<?xml") or b"nvidia-smi -q" in low:
+        return (
+            "is one look of nvidia-smi, not a log over time",
+            "record with nvidia-smi --query-gpu=timestamp,index,utilization.gpu --format=csv -lms 20",
+        )
+    if start.startswith(b"[") and b"{" in start[:64]:
+        return "is a JSON array", "write one request object a line"
+    if start.startswith(b"{"):
+        return "is JSON of no known format", "a request log has one object a line with id, arrival_ns, first_token_ns"
+    if b"\x00" in head[:4096]:
+        return "is a binary file of no known format", "give a request log, a monitor log or an Nsight Systems report"
+    return "is of no known format", "give a request log (JSON lines), a monitor log or an Nsight Systems report"
