@@ -108,10 +108,9 @@ def _events(run: Run, options: NsysOptions, strings: _Strings) -> dict[str, list
     }
     by_start = sorted(recorded.ops, key=lambda o: (o.start, o.end))
     content: dict[str, list[Row]] = {}
-    for kind, table in OP_TABLES.items():
-        content.setdefault(table, [])
-        ops = (o for o in by_start if o.work.kind == kind)
-        content[table] += [_op(o, pids, strings, n) for n, o in enumerate(ops, 1)]
+    for o in by_start:
+        rows = content.setdefault(OP_TABLES[o.work.kind], [])
+        rows.append(_op(o, pids, strings, len(rows) + 1))
     content["CUPTI_ACTIVITY_KIND_RUNTIME"] = [
         {
             "start": c.start,
