@@ -35,7 +35,7 @@ class Demo:
 
 
 def play(folder: Path, seed: int, *, kept: bool) -> int:
-    from scopedown.case import load
+    from scopedown.case import load_case
     from scopedown.diagnose import Options, diagnose
     from scopedown.simulate import write_case
     from scopedown.tell.text import show
@@ -44,7 +44,7 @@ def play(folder: Path, seed: int, *, kept: bool) -> int:
         raise UsageError(f"{folder} is not empty and holds no case: name another folder with -o")
     write_case("worked_example", seed, folder)
     print(f"wrote the worked example to {folder}: one request, 121 ms to its first token, and what its tools saw\n")
-    show(diagnose(load([folder]), options=Options()), sys.stdout)
+    show(diagnose(load_case(folder), options=Options()), sys.stdout)
     if kept:
         print(TRY.format(case=shlex.quote(str(folder))))
     else:

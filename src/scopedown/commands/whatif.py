@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from scopedown.commands.diagnose import add_evidence, load_case, options, put
+from scopedown.commands import evidence
+from scopedown.commands.output import check_target, put
 from scopedown.errors import UsageError
 
 SELECTORS = """\
@@ -26,7 +26,7 @@ class WhatIf:
     help = "the interval without, or with less of, the named time"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_evidence(parser)
+        evidence.add_arguments(parser)
         parser.epilog = SELECTORS
         parser.add_argument("--remove", action="append", default=[], metavar="SELECTOR", help="take this time out")
         parser.add_argument(
@@ -42,17 +42,16 @@ class WhatIf:
 
         if not args.remove and not args.scale:
             raise UsageError("whatif needs --remove SELECTOR or --scale SELECTOR=F (see: scopedown whatif --help)")
-        answer = whatif(load_case(args), options=options(args), remove=args.remove, scale=args.scale)
-        if args.json is not None:
-            put(encode(answer), args.json)
-            if args.json == "-":
-                return 0
+        case = evidence.load_case(args)
+        check_target(args.json, case)
+        answer = whatif(case, options=evidence.options(args), remove=args.remove, scale=args.scale)
+        if args.json is not None and put(encode(answer), args.json):
+            return 0
         matched = answer.matched
         print(f"matched    {matched.events} events, {ms(matched.time_ns)}")
         print(f"interval   {ms(answer.baseline_ns)} -> {ms(answer.predicted_ns)} (saves {ms(answer.saved_ns)})")
         for assumption in answer.assumptions:
             print(f"assuming   {clean(assumption)}")
-        sys.stdout.flush()
         return 0
 
 

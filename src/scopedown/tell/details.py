@@ -12,7 +12,7 @@ def sections(report: Report) -> list[tuple[str, list[str]]]:
     d = report.decision
     found: list[tuple[str, list[str]]] = [
         ("not yet", [_with_reasons(sentences.rejected(r), r.reasons) for r in d.rejected]),
-        ("steps", [f"{s.where}: {clean(s.why)}" for s in d.command.steps] if d.command else []),
+        ("steps", [f"{clean(s.where, 40)}: {clean(s.why)}" for s in d.command.steps] if d.command else []),
         ("or else", [clean(d.command.alternative)] if d.command and d.command.alternative else []),
         ("metrics", [sentences.metrics(d)] if d.metrics else []),
         ("claims", statements(report)),

@@ -82,4 +82,4 @@ def _ledger(report: Report) -> list[str]:
             escape(sentences.resolved(line)),
         ]
         rows.append(f"| {' | '.join(cells)} |")
-    return [*rows, "", f"{len(book.lines)} lines, which sum to {total} exactly."]
+    return [*rows, "", f"{len(book.lines)} lines, which sum to {escape(total)} exactly."]

@@ -18,7 +18,7 @@ from scopedown.report import (
     SymptomReport,
 )
 from scopedown.tell.clean import clean
-from scopedown.terms import Kind, Metric, Statistic
+from scopedown.terms import Kind, Metric, Objective, Statistic
 
 NAMES = {
     Metric.TTFT: "TTFT",
@@ -95,17 +95,19 @@ def standing(report: Report) -> str:
     s = report.symptom
     if s is None:
         return ""
-    parts = [f"objective {s.objective}"]
+    parts = []
+    if s.objective is not Objective.LATENCY or not s.metric.is_latency:
+        parts.append(f"objective {s.objective}")
     if s.load:
         parts.append(f"load {clean(s.load, NAME)}")
-    if s.population:
-        parts.append(", ".join(f"{n} {clean(what, 20)}" for what, n in s.population.items()))
+    if s.confirmed is not None:
+        parts.append("the log shows it again" if s.confirmed else "the log does not show it again")
     if s.request and s.statistic is not Statistic.REQUEST:
         parts.append(f"accounted: {clean(s.request, NAME)}")
     if s.percentile is not None:
-        parts.append(f"it stands at p{100 * s.percentile:.0f} of its class")
-    if s.confirmed is not None:
-        parts.append("the log shows it again" if s.confirmed else "the log does not show it again")
+        parts.append(f"p{100 * s.percentile:.0f} of its class")
+    if s.population:
+        parts.append(", ".join(f"{n} {clean(what, 20)}" for what, n in s.population.items() if n))
     if s.note:
         parts.append(clean(s.note))
     return "; ".join(parts)
@@ -126,10 +128,14 @@ def verdict(report: Report) -> str:
     return "enough: the symptom is within its target"
 
 
-def rejected(r: Rejected) -> str:
+def rejected(r: Rejected, *, short: bool = False) -> str:
     """Why a narrower scope would be premature, as its bound."""
-    distance = "" if r.bound_of_distance is None else f", {percent(r.bound_of_distance)} of the distance to the target"
-    return f"{r.scope}: at most {ms(r.bound_ns)} ({percent(r.bound_share)} of the symptom{distance})"
+    whole = "of it" if short else "of the symptom"
+    distance = "of the distance" if short else "of the distance to the target"
+    parts = [f"{percent(r.bound_share)} {whole}"]
+    if r.bound_of_distance is not None:
+        parts.append(f"{percent(r.bound_of_distance)} {distance}")
+    return f"{r.scope}: at most {ms(r.bound_ns)} ({', '.join(parts)})"
 
 
 def resolved(line: Line) -> str:

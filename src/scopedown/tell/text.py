@@ -7,7 +7,7 @@ folds it). Colour only where the output is a terminal; names from files are plai
 from __future__ import annotations
 
 import shutil
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -53,25 +53,43 @@ def _behind(report: Report, width: int, top: int) -> list[Text]:
     return out
 
 
+class _Most(NamedTuple):
+    """How many lines each part of the screen may take."""
+
+    standing: int
+    question: int
+    why: int
+    rejected: int
+    remark: int
+
+
+#: From generous to tight: the first that leaves the ledger five lines is taken, else the last.
+_LIMITS = (_Most(2, 2, 4, 3, 2), _Most(2, 2, 3, 2, 1), _Most(1, 2, 2, 2, 1), _Most(1, 1, 2, 1, 1), _Most(1, 1, 1, 1, 1))
+
+
 def _screen(report: Report, width: int) -> list[Text]:
-    before = section("symptom", [sentences.symptom(report)], width, most=2)
-    standing = sentences.standing(report)
-    if standing:
-        before += section("", [standing], width, most=2)
-    after = [*_decision(report, width), *_commands(report, width), *_unknown(report, width)]
-    return [*before, *ledger(report, width, max(3, SCREEN - len(before) - len(after) - 1)), *after]
+    for most in _LIMITS:
+        before = section("symptom", [sentences.symptom(report)], width, most=2)
+        standing = sentences.standing(report)
+        if standing:
+            before += section("", [standing], width, most=most.standing)
+        after = [*_decision(report, width, most), *_commands(report, width), *_remarks(report, width, most.remark)]
+        room = SCREEN - len(before) - len(after) - 1
+        if room >= 5:
+            break
+    return [*before, *ledger(report, width, max(3, room)), *after]
 
 
-def _decision(report: Report, width: int) -> list[Text]:
+def _decision(report: Report, width: int, most: _Most) -> list[Text]:
     d = report.decision
     out = section("next", [sentences.verdict(report)], width, most=2, style="bold")
     if d.question:
-        out += section("", [clean(d.question)], width, most=2)
+        out += section("", [clean(d.question)], width, most=most.question)
     if d.why:
-        out += section("because", [clean(d.why)], width, most=3)
+        out += section("because", [clean(d.why)], width, most=most.why)
     heading = "not yet" if d.kind is not Kind.ENOUGH else "narrower"
-    for i, r in enumerate(d.rejected[:3]):
-        out += section("" if i else heading, [sentences.rejected(r)], width, most=1)
+    for i, r in enumerate(d.rejected[: most.rejected]):
+        out += section("" if i else heading, [sentences.rejected(r, short=True)], width, most=1)
     return out
 
 
@@ -87,13 +105,14 @@ def _commands(report: Report, width: int) -> list[Text]:
     return out + (section("needs", [needs], width, most=2) if needs else [])
 
 
-def _unknown(report: Report, width: int) -> list[Text]:
+def _remarks(report: Report, width: int, most: int) -> list[Text]:
+    """What is not known, and the first warning."""
     known = [clean(u) for u in report.unknown]
     warned = [clean(w) for w in report.warnings]
-    out = section("unknown", known[:1] or ["nothing that this question needs"], width, most=2)
+    out = section("unknown", known[:1] or ["nothing that this question needs"], width, most=most)
     more = len(known) - 1 if known else 0
     if warned:
-        out += section("warning", warned[:1], width, most=2)
+        out += section("warning", warned[:1], width, most=most)
         more += len(warned) - 1
     if more > 0:
         out += section("", [f"{more} more such remarks: --top 20"], width, most=1)
