@@ -1,0 +1,232 @@
+"""The account of one interval: phases first, the critical path inside the service phase, the devices beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scopedown.account import steps
+from scopedown.account.align import Mark
+from scopedown.account.device import DeviceAccount
+from scopedown.account.groups import GapGroup, Group, of_gaps, of_segments
+from scopedown.account.phases import Phase
+from scopedown.account.replay import Replay
+from scopedown.account.segments import Segments, check_partition, concat, merge_equal, one
+from scopedown.account.timeline import Ending, Timeline
+from scopedown.terms import CATEGORIES, Category
+from scopedown.trace.model import NONE, HostKind, Names
+
+_IMMEDIATE = re.compile("immediate", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """Segments of one category and label."""
+
+    category: Category
+    label: str
+    code: int
+    """Label code."""
+    ns: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    lo: int
+    hi: int
+    """The interval; on the trace's axis where there is a trace, else on the log's."""
+    path: Segments
+    """Tiles [lo, hi)."""
+    labels: Names
+    phases: tuple[Phase, ...]
+    timeline: Timeline | None
+    service: tuple[int, int] | None
+    """What of the interval the trace accounts for: from here to where the walk begins."""
+    ending: Ending | None
+    replay: Replay | None
+    devices: tuple[DeviceAccount, ...]
+    """Over the interval clipped to the capture."""
+    groups: tuple[Group, ...]
+    gap_groups: tuple[GapGroup, ...]
+    steps: steps.Steps | None
+
+    @property
+    def total_ns(self) -> int:
+        return self.hi - self.lo
+
+    def ns_of(self, *categories: Category) -> int:
+        codes = [c.code for c in categories]
+        return int(self.path.ns[np.isin(self.path.category, codes)].sum())
+
+    def lines(self) -> list[LedgerLine]:
+        return ledger_lines(self.path, self.labels)
+
+
+def ledger_lines(segs: Segments, labels: Names) -> list[LedgerLine]:
+    """One line a category and label, largest first; the lines sum to the segments' total, exactly."""
+    if not len(segs):
+        return []
+    merged = merge_equal(segs)
+    width = int(merged.label.max()) + 2
+    keys, where = np.unique(merged.category * width + merged.label + 1, return_inverse=True)
+    sums = np.zeros(len(keys), np.int64)
+    np.add.at(sums, where, merged.ns)
+    counts = np.bincount(where, minlength=len(keys))
+    out = []
+    for key, ns, count in zip(keys.tolist(), sums.tolist(), counts.tolist(), strict=True):
+        code = key % width - 1
+        text = labels.values[code] if code >= 0 else ""
+        out.append(LedgerLine(CATEGORIES[key // width], text, code, ns, count))
+    return sorted(out, key=lambda x: (-x.ns, x.category, x.label))
+
+
+def account(
+    phases: Sequence[Phase],
+    timeline: Timeline | None,
+    *,
+    marks: Sequence[Mark] = (),
+    token: int | None = None,
+    ending: Ending | None = None,
+    thread: int = NONE,
+) -> Account:
+    """Accounts for the interval that the phases tile. A phase of category UNACCOUNTED is opened with the trace.
+
+    ``marks``: ranges of the trace that carry the request's id. ``token``: the interval ends with the k-th token of the
+    request. ``ending``: where the walk begins, if that is known. ``thread``: the thread whose range the interval is.
+    """
+    lo, hi = phases[0].start, phases[-1].end
+    labels = timeline.labels if timeline is not None else Names()
+    parts: list[Segments] = []
+    service: tuple[int, int] | None = None
+    replay: Replay | None = None
+    for p in phases:
+        if p.category is not Category.UNACCOUNTED or timeline is None or service is not None:
+            parts.append(one(p.start, p.end, p.category, labels.code(p.label)))
+            continue
+        a, b = _captured(timeline, p.start, p.end)
+        outside = labels.code("outside the capture")
+        if a >= b:
+            parts.append(one(p.start, p.end, Category.OUTSIDE_CAPTURE, outside))
+            continue
+        if ending is None:
+            ending = _ending(timeline, a, b, token, thread)
+        parts.append(one(p.start, a, Category.OUTSIDE_CAPTURE, outside))
+        parts.append(one(b, p.end, Category.OUTSIDE_CAPTURE, outside))
+        if ending is None:
+            parts.append(one(a, b, Category.UNACCOUNTED, labels.code("no event of the trace lies in it")))
+            continue
+        parts.append(timeline.path(a, ending))
+        parts.append(_return(timeline, ending, b, marks, whole_thread=thread != NONE or not marks and token is None))
+        service, replay = (a, ending.at), timeline.replay(a, ending)
+    path = concat(parts)
+    check_partition(path, lo, hi)
+    devices: tuple[DeviceAccount, ...] = ()
+    gap_groups: list[GapGroup] = []
+    found: steps.Steps | None = None
+    if timeline is not None:
+        a, b = _captured(timeline, lo, hi)
+        if a < b:
+            devices = tuple(timeline.device_accounts(a, b))
+            gap_groups = [g for d in devices for g in of_gaps(d, timeline.devices.ops)]
+            found = steps.find(timeline.trace, timeline.calls, timeline.streams, a, b)
+    return Account(
+        lo,
+        hi,
+        path,
+        labels,
+        tuple(phases),
+        timeline,
+        service,
+        ending,
+        replay,
+        devices,
+        tuple(of_segments(path)),
+        tuple(gap_groups),
+        found,
+    )
+
+
+def window(timeline: Timeline, lo: int, hi: int, thread: int = NONE) -> Account:
+    """The account of a stretch of the trace that no log cuts into phases."""
+    phases = [Phase(lo, hi, Category.UNACCOUNTED, "captured window")]
+    ending = timeline.last_row(lo, hi) if thread == NONE else Ending(hi, thread, NONE)
+    if ending is not None and ending.at < hi and ending.thread != NONE:
+        ending = Ending(hi, ending.thread, NONE)
+    return account(phases, timeline, ending=ending, thread=thread)
+
+
+def _captured(timeline: Timeline, lo: int, hi: int) -> tuple[int, int]:
+    """The part of [lo, hi) that the capture covers. A capture that a trigger began covers its first row onwards."""
+    meta, span = timeline.trace.meta, timeline.rows_span
+    if span is None:
+        return lo, lo
+    trigger = next((v for k, v in meta.options.items() if "START_TRIGGER" in k), "immediate")
+    begin, end = meta.window if meta.window is not None else span
+    if meta.window is None or not _IMMEDIATE.search(trigger):
+        begin = max(begin, span[0])
+    begin, end = (
+        min(begin, span[0]) if meta.window is not None and _IMMEDIATE.search(trigger) else begin,
+        max(end, span[1]),
+    )
+    return min(max(lo, begin), hi), min(hi, max(end, lo))
+
+
+def _ending(timeline: Timeline, lo: int, hi: int, token: int | None, thread: int) -> Ending | None:
+    """Where the walk begins: with token k, at the return of the wait that ended the k-th step after ``lo``."""
+    if thread != NONE:
+        return Ending(hi, thread, NONE)
+    last = timeline.ending(lo, hi)
+    if token is None or last is None or last.op != NONE:
+        return last
+    ranges = [s for s in steps.annotated(timeline.trace, lo, timeline.trace_end) if steps.is_step(s.name)]
+    for found in ranges[:1]:
+        begun = np.flatnonzero(found.start >= lo)
+        if len(begun) < token or found.start[begun[token - 1]] >= hi:
+            continue
+        k = begun[token - 1]
+        wait = timeline.wait_of(int(found.start[k]), int(found.end[k]), hi)
+        # A tail longer than the step itself is no return: more than this step made the token.
+        if wait is not None and hi - int(timeline.calls.end[wait]) <= (hi - lo) // 2:
+            return Ending(int(timeline.calls.end[wait]), int(timeline.calls.thread[wait]), NONE)
+    return last
+
+
+def _return(timeline: Timeline, ending: Ending, hi: int, marks: Sequence[Mark], *, whole_thread: bool) -> Segments:
+    """From the end of the engine's work to the end of the interval: named by ranges of the trace where there are any,
+    else the way back of the token."""
+    a = ending.at
+    if a >= hi:
+        return one(a, a, Category.FRONTEND, NONE)
+    if whole_thread and ending.thread != NONE:
+        return timeline.host.segments(ending.thread, np.array([a]), np.array([hi]))
+    labels = timeline.labels
+    back = labels.code("return: the engine has the token, the client does not")
+    covers: list[tuple[int, Segments]] = []
+    threads = {m.thread for m in marks if m.thread != NONE and m.end > a}
+    if ending.thread != NONE:
+        threads.add(ending.thread)
+    host = timeline.trace.host
+    near = (host.kind != HostKind.OVERHEAD) & (host.start >= a) & (host.end <= hi) & (host.thread >= 0)
+    threads |= set(np.unique(host.thread[near & (host.kind == HostKind.ANNOTATION)]).tolist())
+    soft = [Category.HOST_UNTRACED.code, Category.HOST_OS_WAIT.code]
+    for t in sorted(threads):
+        segs = timeline.host.segments(t, np.array([a]), np.array([hi]))
+        named = ~np.isin(segs.category, soft)
+        covers.append((int(segs.ns[named].sum()), segs))
+    best = max(covers, key=lambda c: c[0], default=(0, None))
+    if best[1] is None or best[0] == 0:
+        return one(a, hi, Category.FRONTEND, back)
+    segs = best[1]
+    unnamed = np.isin(segs.category, soft)
+    return Segments(
+        segs.start,
+        segs.end,
+        np.where(unnamed, Category.FRONTEND.code, segs.category),
+        np.where(unnamed, back, segs.label),
+        segs.op,
+        np.where(unnamed, NONE, segs.thread),
+    )

@@ -1,0 +1,281 @@
+"""API calls of a trace, and how device ops and waits hang on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scopedown.trace.model import NONE, CopyKind, HostKind, Ints, Mask, MemKind, Trace
+from scopedown.trace.names import ApiMeaning, api_meaning
+
+AnyInts = npt.NDArray[np.signedinteger[Any]]
+
+#: Device and host clocks of a capture agree to a few microseconds only (pytorch/kineto#1380 reports 8 to 9 us).
+CLOCK_TOLERANCE_NS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The outermost API calls, sorted by (thread, start). ``event`` is the row in ``Trace.host``."""
+
+    start: Ints
+    end: Ints
+    thread: Ints
+    process: Ints
+    meaning: Ints
+    name: Ints
+    event: Ints
+    thread_bound: Ints
+    """Calls of thread t are rows ``thread_bound[t]:thread_bound[t + 1]``."""
+    of_op: Ints
+    """For each device op the call that launched it, or NONE."""
+    blocking: Mask
+    """The call returns only after device work has ended."""
+    awaited: Ints
+    """For a blocking call the device op whose end let it return, or NONE."""
+    of_event: Ints
+    """For each host event the outermost call that it is or lies in, or NONE."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Device ops in stream order."""
+
+    previous: Ints
+    """For each op the op before it on its stream, or NONE."""
+    order: Ints
+    """Ops sorted by (stream key, start)."""
+    bound: Ints
+    """Ops of stream k are ``order[bound[k]:bound[k + 1]]``."""
+    key: Ints
+    """For each op its stream key: 0.. over (process, device, context, stream)."""
+
+
+def _codes(*columns: AnyInts) -> Ints:
+    """Dense codes of row tuples, in the order of the tuples."""
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        code = code * len(values) + place
+    return np.unique(code, return_inverse=True)[1].astype(np.int64)
+
+
+def streams(trace: Trace) -> Streams:
+    ops = trace.ops
+    context = ops.context if ops.context is not None else np.zeros(len(ops), np.int64)
+    key = _codes(ops.process, ops.device, context, ops.stream)
+    order = np.argsort(key, kind="stable")
+    n_keys = int(key.max()) + 1 if len(key) else 0
+    bound = np.searchsorted(key[order], np.arange(n_keys + 1))
+    previous = np.full(len(ops), NONE, np.int64)
+    same = key[order][1:] == key[order][:-1]
+    previous[order[1:][same]] = order[:-1][same]
+    return Streams(previous, order, bound, key)
+
+
+def join(process: AnyInts, correlation: Ints, to_process: AnyInts, to_correlation: Ints) -> Ints:
+    """For each (process, correlation) the first row of the other table with the same pair, or NONE."""
+    out = np.full(len(correlation), NONE, np.int64)
+    if not len(correlation) or not len(to_correlation):
+        return out
+    base = int(max(correlation.max(), to_correlation.max())) + 2
+    low = int(min(correlation.min(), to_correlation.min(), 0))
+    if (base - low) * (int(max(process.max(), to_process.max())) + 1) >= 2**62:
+        values, inverse = np.unique(np.concatenate([correlation, to_correlation]), return_inverse=True)
+        none = int(np.searchsorted(values, NONE)) if NONE in values else -2
+        correlation, to_correlation = inverse[: len(correlation)], inverse[len(correlation) :]
+        valid, to_valid = correlation != none, to_correlation != none
+        base, low = len(values) + 1, 0
+    else:
+        valid, to_valid = correlation != NONE, to_correlation != NONE
+    key = process.astype(np.int64) * (base - low) + (correlation - low)
+    to_key = to_process.astype(np.int64) * (base - low) + (to_correlation - low)
+    rows = np.flatnonzero(to_valid)
+    rows = rows[np.argsort(to_key[rows], kind="stable")]
+    if not len(rows):
+        return out
+    place = np.minimum(np.searchsorted(to_key[rows], key), len(rows) - 1)
+    hit = valid & (to_key[rows[place]] == key)
+    out[hit] = rows[place[hit]]
+    return out
+
+
+def calls(trace: Trace, st: Streams) -> Calls:
+    host = trace.host
+    api = np.flatnonzero((host.kind == HostKind.API) & (host.thread >= 0))
+    api = api[np.argsort(host.thread[api], kind="stable")]
+    thread, s, e = host.thread[api].astype(np.int64), host.start[api], host.end[api]
+    # One running maximum over all threads: each thread is shifted behind the one before it.
+    span = int(e.max() - s.min()) + 1 if len(api) else 1
+    shift = np.cumsum(np.append(0, (thread[1:] != thread[:-1]).astype(np.int64))) if len(api) else thread
+    if len(api) and span * (int(shift[-1]) + 1) < 2**62:
+        reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(e + shift * span)[:-1])
+        outer = s + shift * span >= reach
+    else:
+        outer = _outermost(thread, s, e)
+    of_event = np.full(len(host), NONE, np.int64)
+    of_event[api] = np.cumsum(outer) - 1
+    rows = api[outer]
+    meaning_of = np.array([api_meaning(n) for n in trace.names] or [ApiMeaning.OTHER], np.int64)
+    n_threads = len(trace.threads)
+    event_of_op = join(trace.ops.process, trace.ops.correlation, host.process[api], host.correlation[api])
+    of_op = np.where(event_of_op >= 0, of_event[api[event_of_op]] if len(api) else NONE, NONE)
+    # The meaning of a call is that of the innermost API call with a meaning of its own: a runtime call that only
+    # wraps a driver call has the better name, but a call without meaning takes it from its launch.
+    meaning = meaning_of[host.name[rows]]
+    launched = np.unique(of_op[of_op >= 0])
+    plain = launched[meaning[launched] == ApiMeaning.OTHER]
+    meaning[plain] = ApiMeaning.LAUNCH
+    table = Calls(
+        start=host.start[rows],
+        end=host.end[rows],
+        thread=host.thread[rows].astype(np.int64),
+        process=host.process[rows].astype(np.int64),
+        meaning=meaning,
+        name=host.name[rows].astype(np.int64),
+        event=rows,
+        thread_bound=np.searchsorted(host.thread[rows], np.arange(n_threads + 1)),
+        of_op=of_op,
+        blocking=np.zeros(len(rows), bool),
+        awaited=np.full(len(rows), NONE, np.int64),
+        of_event=of_event,
+    )
+    _waits(trace, st, table)
+    return table
+
+
+def _outermost(thread: Ints, s: Ints, e: Ints) -> Mask:
+    out = np.ones(len(s), bool)
+    reach, before = -1, -1
+    for i, (t, a, b) in enumerate(zip(thread.tolist(), s.tolist(), e.tolist(), strict=True)):
+        if t != before:
+            reach, before = a, t
+        out[i] = a >= reach
+        reach = max(reach, b)
+    return out
+
+
+def _waits(trace: Trace, st: Streams, c: Calls) -> None:
+    """Fills ``blocking`` and ``awaited``: the last op that was launched before the call on the stream that it waits
+    for (all streams of the process where the file does not say), if its end fits the call's return."""
+    ops = trace.ops
+    if not len(ops):
+        return
+    launch = np.where(c.of_op >= 0, c.start[c.of_op] if len(c) else 0, np.iinfo(np.int64).min)
+    queues = []
+    for k in range(len(st.bound) - 1):
+        rows = st.order[st.bound[k] : st.bound[k + 1]]
+        # Along a stream launches are in order; an op of unknown launch was launched no later than the next known one.
+        known = np.where(c.of_op[rows] >= 0, launch[rows], np.iinfo(np.int64).max)
+        upper = np.minimum.accumulate(known[::-1])[::-1]
+        made = np.where(c.of_op[rows] >= 0, launch[rows], np.minimum(upper, ops.start[rows]))
+        queues.append((rows, np.maximum.accumulate(made), np.maximum.accumulate(ops.end[rows])))
+    of_process: dict[int, list[int]] = {}
+    of_stream: dict[tuple[int, int], list[int]] = {}
+    for k, (rows, _, _) in enumerate(queues):
+        p = int(ops.process[rows[0]])
+        of_process.setdefault(p, []).append(k)
+        of_stream.setdefault((p, int(ops.stream[rows[0]])), []).append(k)
+
+    wait_of = _sync_details(trace, c)
+    frees = np.array([n.startswith(("cudaFree", "hipFree", "cuMemFree")) and "Async" not in n for n in trace.names])
+    sync = (c.meaning == ApiMeaning.SYNC) | ((c.meaning == ApiMeaning.ALLOC) & frees[c.name])
+    for i in np.flatnonzero(sync).tolist():
+        p, s0, s1 = int(c.process[i]), int(c.start[i]), int(c.end[i])
+        stream, before = wait_of.get(i, (NONE, s0))
+        named = of_stream.get((p, stream), []) if stream != NONE else []
+        best, best_end = NONE, s0
+        for k in named or of_process.get(p, []):
+            rows, made, reach = queues[k]
+            j = int(np.searchsorted(made, before, side="left")) - 1
+            if not named:
+                # Which streams the call waited for is unknown: work that outlives it was not waited for.
+                j = min(j, int(np.searchsorted(reach, s1 + CLOCK_TOLERANCE_NS, side="right")) - 1)
+            if j >= 0 and best_end < ops.end[rows[j]] <= s1 + CLOCK_TOLERANCE_NS:
+                best, best_end = int(rows[j]), int(ops.end[rows[j]])
+        c.awaited[i] = best
+        c.blocking[i] = best != NONE
+    _copies(trace, c)
+    _full_queue(trace, c)
+
+
+def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int]]:
+    """For synchronising calls with a driver record: the stream waited for, and the instant before which its work was
+    launched (an event's record call, else the call itself)."""
+    wait: dict[int, tuple[int, int]] = {}
+    y = trace.syncs
+    if y is None or not len(y):
+        return wait
+    api = np.flatnonzero(trace.host.kind == HostKind.API)
+    row = join(y.process, y.correlation, trace.host.process[api], trace.host.correlation[api])
+    recorded: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    ev = trace.events
+    if ev is not None and len(ev):
+        at = join(ev.process, ev.correlation, trace.host.process[api], trace.host.correlation[api])
+        for k in np.flatnonzero(at >= 0).tolist():
+            when = int(trace.host.start[api[at[k]]])
+            recorded.setdefault((int(ev.process[k]), int(ev.event[k])), []).append((when, int(ev.stream[k])))
+        for records in recorded.values():
+            records.sort()
+    for k in np.flatnonzero(row >= 0).tolist():
+        call = int(c.of_event[api[row[k]]])
+        if call < 0:
+            continue
+        start = int(c.start[call])
+        event = int(y.event[k])
+        known = recorded.get((int(y.process[k]), event), []) if event != NONE else []
+        earlier = [r for r in known if r[0] <= start]
+        if earlier:
+            wait[call] = (earlier[-1][1], earlier[-1][0])
+        elif event == NONE and int(y.stream[k]) > 0:
+            wait[call] = (int(y.stream[k]), start)
+    return wait
+
+
+def _copies(trace: Trace, c: Calls) -> None:
+    """A copy whose call returns only after it ended is blocking, unless it is asynchronous by name and pinned."""
+    ops = trace.ops
+    if ops.copy_kind is None:
+        return
+    rows = np.flatnonzero((ops.copy_kind >= 0) & (c.of_op >= 0))
+    rows = rows[ops.copy_kind[rows] != CopyKind.DTOD]
+    call = c.of_op[rows]
+    inside = ops.end[rows] <= c.end[call] + CLOCK_TOLERANCE_NS
+    asynchronous = np.array(["Async" in n for n in trace.names])[c.name[call]]
+    pinned = np.zeros(len(rows), bool)
+    if ops.src_kind is not None and ops.dst_kind is not None:
+        host_side = np.where(ops.copy_kind[rows] == CopyKind.HTOD, ops.src_kind[rows], ops.dst_kind[rows])
+        pinned = host_side == MemKind.PINNED
+    short = ops.end[rows] - ops.start[rows] < CLOCK_TOLERANCE_NS
+    blocking = inside & ~(asynchronous & (pinned | short))
+    rows, call = rows[blocking], call[blocking]
+    order = np.argsort(ops.end[rows], kind="stable")
+    c.awaited[call[order]] = rows[order]
+    c.blocking[call] = True
+
+
+def _full_queue(trace: Trace, c: Calls) -> None:
+    """A launch that waits in a full command buffer is let go by the device: the driver's own record says so."""
+    host, ops = trace.host, trace.ops
+    full = [i for i, n in enumerate(trace.names) if "command buffer full" in n.lower()]
+    if not full:
+        return
+    ends = np.sort(ops.end)
+    by_end = np.argsort(ops.end, kind="stable")
+    for row in np.flatnonzero((host.kind == HostKind.OVERHEAD) & np.isin(host.name, full)).tolist():
+        t = int(host.thread[row])
+        if t < 0:
+            continue
+        lo, hi = int(c.thread_bound[t]), int(c.thread_bound[t + 1])
+        i = lo + int(np.searchsorted(c.start[lo:hi], host.end[row] - 1, side="right")) - 1
+        if i < lo or c.end[i] < host.end[row] - CLOCK_TOLERANCE_NS or c.blocking[i]:
+            continue
+        j = int(np.searchsorted(ends, c.end[i], side="right")) - 1
+        if j >= 0 and ends[j] > c.start[i]:
+            c.blocking[i], c.awaited[i] = True, by_end[j]

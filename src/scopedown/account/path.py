@@ -1,0 +1,327 @@
+"""The critical path: the backward walk from the end of an interval to its start.
+
+At each point the walk goes to the predecessor that finished last: a host thread back to the wait that let it go, a
+wait back to the device op whose end it waited for, a device op back to what it had to wait for: the op before it on
+its stream, an op of another stream that it was told to wait for, or its launch call. The walk's pieces tile the
+interval; what they are called is decided afterwards, for all pieces of a kind at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from scopedown.account import intervals
+from scopedown.account.calls import Calls, Streams, join
+from scopedown.account.device import Devices
+from scopedown.account.host import Host
+from scopedown.account.segments import Segments, check_partition, concat, many
+from scopedown.terms import Category
+from scopedown.trace.model import NONE, HostKind, Ints, Names, OpKind, Trace
+
+#: An op that starts this soon after the one before it on its stream had been waiting for it.
+STREAM_SLACK_NS = 2_000
+#: The same for an op of another stream, where nothing else explains the start.
+CROSS_SLACK_NS = 3_000
+
+
+class Step(IntEnum):
+    """Kinds of pieces of a walk."""
+
+    HOST = 0
+    """A thread's own time; ref is the thread."""
+    RETURN = 1
+    """From the end of the awaited op to the return of the wait; ref is the call."""
+    DEVICE = 2
+    """An op executes; ref is the op."""
+    CALL = 3
+    """From the start of the launch call to the op's start or the call's return; ref is the op."""
+    LATENCY = 4
+    """The call has returned, the op has not started; ref is the op."""
+    BETWEEN = 5
+    """From the op before to the op, both queued; ref is the op."""
+    UNKNOWN = 6
+    """The walk cannot say what the op waited for: the device account's word is taken; ref is the op."""
+    PEER = 7
+    """A collective waits for its last arrival; ref is the op."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Pieces in order of time."""
+
+    start: Ints
+    end: Ints
+    step: Ints
+    ref: Ints
+
+
+class Graph:
+    """Predecessors of everything that the walk meets."""
+
+    def __init__(self, trace: Trace, st: Streams, calls: Calls, plausible_ns: int) -> None:
+        ops = trace.ops
+        self.trace, self.streams, self.calls, self.plausible_ns = trace, st, calls, plausible_ns
+        self.op_start, self.op_end = ops.start.tolist(), ops.end.tolist()
+        self.op_prev, self.op_call = st.previous.tolist(), calls.of_op.tolist()
+        self.call_start, self.call_end = calls.start.tolist(), calls.end.tolist()
+        self.call_thread, self.awaited = calls.thread.tolist(), calls.awaited.tolist()
+        self.waited_event = _event_waits(trace, st, calls)
+        self.peer = _collective_peers(trace)
+        order = np.argsort(ops.end, kind="stable")
+        self.ends, self.by_end = ops.end[order].tolist(), order.tolist()
+        self.blocking: dict[int, tuple[list[int], list[int]]] = {}
+        for t in range(len(trace.threads)):
+            lo, hi = int(calls.thread_bound[t]), int(calls.thread_bound[t + 1])
+            rows = lo + np.flatnonzero(calls.blocking[lo:hi])
+            self.blocking[t] = (calls.start[rows].tolist(), rows.tolist())
+
+    def ended_before(self, t: int, device: int | None = None, other_than: int = NONE) -> int:
+        """The op that ended last at or before t, on a device where one is named."""
+        i = bisect_left(self.ends, t + 1) - 1
+        while i >= 0:
+            op = int(self.by_end[i])
+            if op != other_than and (device is None or self.trace.ops.device[op] == device) and self.op_start[op] < t:
+                return op
+            i -= 1
+        return NONE
+
+    def running_at(self, t: int) -> int:
+        """An op that executes just before t (the latest started), or NONE."""
+        ops = self.trace.ops
+        hit = np.flatnonzero((ops.start < t) & (ops.end >= t))
+        return int(hit[np.argmax(ops.start[hit])]) if len(hit) else NONE
+
+    def walk(self, lo: int, hi: int, thread: int = NONE, op: int = NONE) -> Walk:
+        """Back from ``hi`` to ``lo``, beginning on a host thread or at a device op."""
+        pieces: list[tuple[int, int, int, int]] = []
+        t = hi
+        still = 0
+        while t > lo:
+            before = t
+            if op == NONE:
+                t, op = self._host(pieces, lo, t, thread)
+            else:
+                t, op, thread = self._device(pieces, lo, t, op)
+            still = still + 1 if t == before else 0
+            if still > len(self.op_start) + 2:
+                raise AssertionError(f"the walk does not advance at {t} ns (op {op}, thread {thread})")
+        pieces.reverse()
+        table = np.array(pieces, np.int64).reshape(-1, 4)
+        return Walk(table[:, 0], table[:, 1], table[:, 2], table[:, 3])
+
+    def _host(self, pieces: list[tuple[int, int, int, int]], lo: int, t: int, thread: int) -> tuple[int, int]:
+        starts, rows = self.blocking[thread]
+        i = bisect_left(starts, t) - 1
+        if i < 0:
+            pieces.append((lo, t, Step.HOST, thread))
+            return lo, NONE
+        call = rows[i]
+        s0, s1 = self.call_start[call], self.call_end[call]
+        if s1 < t:
+            a = max(s1, lo)
+            pieces.append((a, t, Step.HOST, thread))
+            if a == lo:
+                return lo, NONE
+            t = s1
+        op = self.awaited[call]
+        done = min(self.op_end[op], t)
+        if done > s0 and self.op_start[op] < t:
+            if done < t:
+                pieces.append((max(done, lo), t, Step.RETURN, call))
+            return max(done, lo), op
+        a = max(min(s0, t), lo)
+        if a < t:
+            pieces.append((a, t, Step.HOST, thread))
+        # A wait for work that had ended before it began is host time like any other.
+        return a, NONE
+
+    def _device(self, pieces: list[tuple[int, int, int, int]], lo: int, t: int, op: int) -> tuple[int, int, int]:
+        start = self.op_start[op]
+        peer = self.peer.get(op, NONE)
+        if peer != NONE and start < self.op_start[peer] < t:
+            arrival = self.op_start[peer]
+            pieces.append((max(arrival, lo), t, Step.DEVICE, op))
+            if arrival <= lo:
+                return lo, op, NONE
+            t, op, start = arrival, peer, arrival
+        elif start < t:
+            pieces.append((max(start, lo), t, Step.DEVICE, op))
+            t = max(start, lo)
+            if t == lo:
+                return lo, op, NONE
+        call = self.op_call[op]
+        prev = self.op_prev[op]
+        prev_end = min(self.op_end[prev], t) if prev != NONE else NONE
+        if call == NONE:
+            return self._unknown(pieces, lo, t, op, prev, prev_end)
+        called, returned = self.call_start[call], self.call_end[call]
+        if called >= t:
+            # The op starts before its call: the clocks disagree, or the join is wrong. Its stream is all that is left.
+            return self._unknown(pieces, lo, t, op, prev, prev_end)
+        event = self.waited_event.get(op, NONE)
+        event_end = self.op_end[event] if event != NONE else NONE
+        if event != NONE and returned <= event_end <= t + CROSS_SLACK_NS and event_end >= prev_end:
+            return self._jump(pieces, lo, t, op, event, min(event_end, t))
+        if prev != NONE and (prev_end >= returned or t - prev_end <= STREAM_SLACK_NS):
+            return self._jump(pieces, lo, t, op, prev, prev_end)
+        if t - returned > self.plausible_ns:
+            other = self.ended_before(t, other_than=op)
+            if other != NONE and t - self.op_end[other] <= CROSS_SLACK_NS:
+                return self._jump(pieces, lo, t, op, other, self.op_end[other])
+        if returned < t:
+            pieces.append((max(returned, lo), t, Step.LATENCY, op))
+        if called < min(returned, t) and returned > lo:
+            pieces.append((max(called, lo), min(returned, t), Step.CALL, op))
+        return max(called, lo), NONE, self.call_thread[call]
+
+    def _jump(
+        self, pieces: list[tuple[int, int, int, int]], lo: int, t: int, op: int, before: int, ended: int
+    ) -> tuple[int, int, int]:
+        a = max(ended, lo)
+        if a < t:
+            pieces.append((a, t, Step.BETWEEN, op))
+        return a, before, NONE
+
+    def _unknown(
+        self, pieces: list[tuple[int, int, int, int]], lo: int, t: int, op: int, prev: int, prev_end: int
+    ) -> tuple[int, int, int]:
+        if prev == NONE or t - prev_end > STREAM_SLACK_NS:
+            other = self.ended_before(t, int(self.trace.ops.device[op]), op)
+            if other != NONE and self.op_end[other] > prev_end:
+                prev, prev_end = other, self.op_end[other]
+        a = max(prev_end, lo) if prev != NONE else lo
+        if a < t:
+            pieces.append((a, t, Step.UNKNOWN, op))
+        return a, prev, NONE
+
+
+def name_pieces(walk: Walk, graph: Graph, host: Host, devices: Devices, labels: Names, lo: int, hi: int) -> Segments:
+    """The walk's pieces as segments with category and label; they tile [lo, hi)."""
+    trace, calls = graph.trace, graph.calls
+    parts: list[Segments] = []
+
+    def of(step: Step) -> tuple[Ints, Ints, Ints]:
+        rows = walk.step == step
+        return walk.start[rows], walk.end[rows], walk.ref[rows]
+
+    s, e, thread = of(Step.HOST)
+    for t in np.unique(thread).tolist():
+        mine = thread == t
+        parts.append(host.segments(t, s[mine], e[mine]))
+    s, e, call = of(Step.RETURN)
+    parts.append(
+        many(
+            s,
+            e,
+            host.category[calls.event[call]],
+            host.label[calls.event[call]],
+            calls.awaited[call],
+            calls.thread[call],
+        )
+        if len(s)
+        else many(s, e, s, s)
+    )
+    s, e, op = of(Step.DEVICE)
+    if len(s):
+        parts.append(many(s, e, devices.ops.category[op], devices.ops.label[op], op))
+    between = labels.code("start of an op that was queued behind another")
+    s, e, op = of(Step.BETWEEN)
+    soon = np.minimum(e, s + devices.plausible_ns)
+    parts.append(many(s, soon, Category.LAUNCH.code, between, op))
+    parts.append(
+        many(
+            soon,
+            e,
+            Category.UNACCOUNTED.code,
+            labels.code("queued, not started: what it waits for was not recorded"),
+            op,
+        )
+    )
+    for step in (Step.CALL, Step.LATENCY):
+        s, e, op = of(step)
+        parts.append(devices.split_wait(s, e, op))
+    s, e, op = of(Step.UNKNOWN)
+    for d in np.unique(trace.ops.device[op]).tolist() if len(op) else []:
+        account = devices.account(d, lo, hi).segments
+        mine = np.flatnonzero(trace.ops.device[op] == d)
+        cs, ce, _, row = intervals.intersect(s[mine], e[mine], account.start, account.end)
+        parts.append(many(cs, ce, account.category[row], account.label[row], account.op[row], account.thread[row]))
+    segs = concat(parts)
+    check_partition(segs, lo, hi)
+    return segs
+
+
+def _event_waits(trace: Trace, st: Streams, calls: Calls) -> dict[int, int]:
+    """For an op that its stream was told to hold until an event: the op that the event stands for."""
+    ev, y = trace.events, trace.syncs
+    if ev is None or y is None or not len(ev) or not len(y):
+        return {}
+    api = np.flatnonzero(trace.host.kind == HostKind.API)
+    when_of = trace.host.start[api]
+    recorded_at = join(ev.process, ev.correlation, trace.host.process[api], trace.host.correlation[api])
+    waits_at = join(y.process, y.correlation, trace.host.process[api], trace.host.correlation[api])
+    names = np.array([("WaitEvent" in n) for n in trace.names])
+    records: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for k in np.flatnonzero(recorded_at >= 0).tolist():
+        records.setdefault((int(ev.process[k]), int(ev.event[k])), []).append(
+            (int(when_of[recorded_at[k]]), int(ev.stream[k]))
+        )
+    for r in records.values():
+        r.sort()
+    queue: dict[tuple[int, int], tuple[Ints, list[int]]] = {}
+    launched = np.where(calls.of_op >= 0, calls.start[calls.of_op] if len(calls) else 0, np.iinfo(np.int64).min)
+    for k in range(len(st.bound) - 1):
+        rows = st.order[st.bound[k] : st.bound[k + 1]]
+        key = int(trace.ops.process[rows[0]]), int(trace.ops.stream[rows[0]])
+        queue[key] = rows, np.maximum.accumulate(launched[rows]).tolist()
+    out: dict[int, int] = {}
+    for k in np.flatnonzero(waits_at >= 0).tolist():
+        row = api[waits_at[k]]
+        if not names[trace.host.name[row]] or y.event[k] == NONE:
+            continue
+        when, p = int(trace.host.start[row]), int(y.process[k])
+        earlier = [r for r in records.get((p, int(y.event[k])), []) if r[0] <= when]
+        waiting = queue.get((p, int(y.stream[k])))
+        if not earlier or waiting is None:
+            continue
+        recorded, stream = earlier[-1]
+        source = queue.get((p, stream))
+        if source is None:
+            continue
+        i, j = bisect_left(waiting[1], when), bisect_left(source[1], recorded) - 1
+        if i < len(waiting[0]) and j >= 0:
+            op, before = int(waiting[0][i]), int(source[0][j])
+            kept = out.get(op)
+            if kept is None or trace.ops.end[before] > trace.ops.end[kept]:
+                out[op] = before
+    return out
+
+
+def _collective_peers(trace: Trace) -> dict[int, int]:
+    """For a collective op the op of the same collective that started last on another device, where the capture holds
+    several: same name, overlapping, ending within 50 us of each other."""
+    ops = trace.ops
+    rows = np.flatnonzero(ops.kind == OpKind.COLLECTIVE)
+    if len(np.unique(ops.device[rows])) < 2:
+        return {}
+    out: dict[int, int] = {}
+    by_name: dict[int, list[int]] = {}
+    for i in rows.tolist():
+        by_name.setdefault(int(ops.name[i]), []).append(i)
+    for group in by_name.values():
+        group.sort(key=lambda i: int(ops.end[i]))
+        first = 0
+        for k in range(1, len(group) + 1):
+            if k == len(group) or ops.end[group[k]] - ops.end[group[k - 1]] > 50_000:
+                members = group[first:k]
+                last = max(members, key=lambda i: int(ops.start[i]))
+                for i in members:
+                    overlaps = ops.start[last] < ops.end[i] and ops.device[i] != ops.device[last]
+                    if overlaps and ops.start[last] > ops.start[i]:
+                        out[i] = last
+                first = k
+    return out

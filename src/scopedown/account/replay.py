@@ -1,0 +1,334 @@
+"""What if: the dependency graph of an interval, run forward with time taken out.
+
+The model. A host thread runs from call to call; its own time between them is kept unless a scenario takes it out. An
+op starts when its launch call was made (plus the recorded lag, where the call was what it waited for), the op before it
+on its stream has ended, and the op that it was told to wait for has ended. A wait returns when it was entered and the
+op that it waits for has ended. Lags of edges that did not bind are what this trace shows where they did, at most what
+leaves the record as it is: with nothing taken out the replay gives the record, exactly.
+
+Between two waits a thread only shifts, and along a stream the recurrence
+``end[i] = max(ready[i], end[i-1] + lag[i]) + ns[i]`` is a running maximum after a cumulative sum. So all scenarios run
+at once as rows of arrays, and Python steps only from wait to wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from scopedown.account import intervals
+from scopedown.account.path import CROSS_SLACK_NS, STREAM_SLACK_NS, Graph
+from scopedown.trace.model import NONE, Ints, Mask
+
+Floats = npt.NDArray[np.float64]
+
+_DEFAULT_LAG_NS = 5_000
+_DEFAULT_GAP_NS = 1_000
+_DEFAULT_RETURN_NS = 3_000
+
+
+@dataclass(slots=True)
+class Scenario:
+    """What is taken out. ``keep`` is the factor for matched time: 0 removes it, 0.5 halves it."""
+
+    keep: float = 0.0
+    host: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
+    """Per thread: disjoint sorted intervals of its own time. Waits inside them stay."""
+    ops: Mask | None = None
+    """Device ops whose duration is scaled."""
+    launches: Mask | None = None
+    """Device ops whose lags (launch latency, start behind another) are scaled."""
+    calls: Mask | None = None
+    """Calls that are not made: a wait among them no longer waits."""
+
+
+class Replay:
+    """One graph for an interval; ``run`` replays any number of scenarios."""
+
+    def __init__(self, graph: Graph, lo: int, hi: int, thread: int, op: int) -> None:
+        """``thread`` or ``op``: where the interval ends, as for the walk."""
+        self.graph, self.lo, self.hi, self.end_thread, self.end_op = graph, lo, hi, thread, op
+        ops, c = graph.trace.ops, graph.calls
+        self.inside = (ops.start < hi) & (ops.end > lo)
+        if op != NONE:
+            self.inside[op] = True
+        used = np.zeros(len(c), bool)
+        used[c.of_op[self.inside & (c.of_op >= 0)]] = True
+        used |= c.blocking
+        used &= (c.start < hi) & (c.end > lo)
+        self.rows = np.flatnonzero(used)
+        self.begin = np.maximum(c.start, lo)
+        self._bound_lags()
+
+    def _bound_lags(self) -> None:
+        """Lags of every edge: as recorded where the edge bound, else typical and no more than the record allows."""
+        g, ops, c = self.graph, self.graph.trace.ops, self.graph.calls
+        n = len(ops)
+        call, prev = c.of_op, g.streams.previous
+        has_call, has_prev = call >= 0, prev >= 0
+        called = np.where(has_call, c.start[call] if len(c) else 0, 0)
+        returned = np.where(has_call, c.end[call] if len(c) else 0, 0)
+        prev_end = np.where(has_prev, np.minimum(ops.end[prev], np.iinfo(np.int64).max), 0)
+        has_call = has_call & (called < ops.start)
+        behind = has_prev & ((prev_end >= returned) | (ops.start - prev_end <= STREAM_SLACK_NS) | ~has_call)
+        self.dep = np.full(n, NONE, np.int64)
+        for o, d in g.waited_event.items():
+            self.dep[o] = d
+        rest = np.flatnonzero(
+            self.inside & has_call & ~behind & (ops.start - returned > g.plausible_ns) & (self.dep < 0)
+        )
+        for o in rest.tolist():
+            other = g.ended_before(int(ops.start[o]), other_than=o)
+            if other != NONE and ops.start[o] - ops.end[other] <= CROSS_SLACK_NS:
+                self.dep[o] = other
+        # An op without call or stream predecessor hangs on the last op that ended before it on its device.
+        lost = np.flatnonzero(self.inside & ~has_call & ~has_prev & (self.dep < 0) & (ops.start > self.lo))
+        for o in lost.tolist():
+            self.dep[o] = g.ended_before(int(ops.start[o]), int(ops.device[o]), o)
+        has_dep = self.dep >= 0
+        dep_end = np.where(has_dep, ops.end[self.dep], 0)
+        by_dep = (
+            has_dep
+            & (dep_end >= np.maximum(prev_end, 0))
+            & (dep_end >= returned)
+            & (dep_end <= ops.start + CROSS_SLACK_NS)
+        )
+        by_call = has_call & ~behind & ~by_dep
+        lag = ops.start - called
+        typical = int(np.median(lag[by_call & self.inside])) if (by_call & self.inside).any() else _DEFAULT_LAG_NS
+        self.call_lag = np.where(by_call, lag, np.minimum(lag, typical))
+        self.has_call, self.has_prev = has_call, has_prev
+        gap = ops.start - prev_end
+        bound = behind & ~by_dep & self.inside & has_call
+        usual = int(np.median(gap[bound])) if bound.any() else _DEFAULT_GAP_NS
+        self.prev_lag = np.where(behind & ~by_dep, gap, np.minimum(gap, usual))
+        self.dep_lag = np.where(
+            by_dep | ~has_call & ~has_prev, ops.start - dep_end, np.minimum(ops.start - dep_end, usual)
+        )
+        awaited = np.where(c.blocking, c.awaited, 0)
+        done = ops.end[awaited] if n else np.zeros(len(c), np.int64)
+        waited = c.blocking & (done > c.start)
+        took, ret = c.end - c.start, c.end - done
+        self.own = np.where(waited, np.minimum(took, _DEFAULT_RETURN_NS), took)
+        usual_return = int(np.median(ret[waited])) if waited.any() else _DEFAULT_RETURN_NS
+        self.ret = np.where(waited, ret, np.minimum(ret, max(usual_return, 0)))
+
+    def run(self, scenarios: list[Scenario]) -> Ints:
+        """The interval's length under each scenario, in ns."""
+        return _Run(self, scenarios).length()
+
+
+class _Run:
+    """Times of all calls and ops under K scenarios; filled from wait to wait."""
+
+    def __init__(self, replay: Replay, scenarios: list[Scenario]) -> None:
+        self.r, self.scenarios = replay, scenarios
+        g = replay.graph
+        self.g, self.ops, self.c = g, g.trace.ops, g.calls
+        k, n_ops, n_calls = len(scenarios), len(self.ops), len(self.c)
+        self.k = k
+        self.call_begin = np.zeros((k, n_calls), np.int64)
+        self.call_return = np.zeros((k, n_calls), np.int64)
+        self.op_end = np.broadcast_to(self.ops.end, (k, n_ops)).copy() if n_ops else np.zeros((k, 0), np.int64)
+        self.op_begin = np.broadcast_to(self.ops.start, (k, n_ops)).copy() if n_ops else np.zeros((k, 0), np.int64)
+        began = np.maximum(self.ops.start, replay.lo)
+        self.ns = np.stack([self._scaled(self.ops.end - began, s.ops, s.keep) for s in scenarios])
+        lags = [s.launches for s in scenarios]
+        keeps = [s.keep for s in scenarios]
+        self.call_lag = np.stack([self._scaled(replay.call_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
+        self.prev_lag = np.stack([self._scaled(replay.prev_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
+        self.dep_lag = np.stack([self._scaled(replay.dep_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
+        # Where each thread stands: recorded instant, instant under each scenario, removed time up to it.
+        self.at: dict[int, int] = {}
+        self.now: dict[int, Ints] = {}
+        self.todo: dict[int, Ints] = {}
+        for t in range(len(g.trace.threads)):
+            rows = replay.rows[self.c.thread[replay.rows] == t]
+            self.todo[t] = rows
+            self.at[t], self.now[t] = replay.lo, np.full(k, replay.lo, np.int64)
+        self.next_call = dict.fromkeys(self.todo, 0)
+        self.next_op = [0] * max(0, len(g.streams.bound) - 1)
+        self.stream_rows: list[Ints] = []
+        for s in range(len(g.streams.bound) - 1):
+            rows = g.streams.order[g.streams.bound[s] : g.streams.bound[s + 1]]
+            self.stream_rows.append(rows[replay.inside[rows]])
+        self.place = np.full(n_ops, NONE, np.int64)
+        for rows in self.stream_rows:
+            self.place[rows] = np.arange(len(rows))
+
+    @staticmethod
+    def _scaled(ns: Ints, mask: Mask | None, keep: float) -> Ints:
+        return ns if mask is None else np.where(mask, np.rint(np.maximum(ns, 0) * keep).astype(np.int64), ns)
+
+    def length(self) -> Ints:
+        r = self.r
+        waits = r.rows[self.c.blocking[r.rows]]
+        meets = [(int(self.c.end[w]), 0, int(w)) for w in waits.tolist()]
+        meets += [(int(self.ops.start[o]), 1, int(o)) for o in np.flatnonzero(r.inside & (r.dep >= 0)).tolist()]
+        for _, is_op, row in sorted(meets):
+            if is_op:
+                self._stream(int(self.g.streams.key[row]), int(self.place[row]))
+            else:
+                self._thread(int(self.c.thread[row]), row)
+        if r.end_op != NONE:
+            self._stream(int(self.g.streams.key[r.end_op]), int(self.place[r.end_op]))
+            beyond = max(int(self.ops.end[r.end_op]) - r.hi, 0)
+            return self.op_end[:, r.end_op] - beyond - r.lo
+        self._thread(r.end_thread, None)
+        return self._shifted(r.end_thread, np.array([r.hi]))[:, 0] - r.lo
+
+    def _shifted(self, thread: int, times: Ints) -> Ints:
+        """Recorded instants on a thread after its last wait, under each scenario: shape (K, n)."""
+        base, now = self.at[thread], self.now[thread]
+        removed = np.stack([_removed(s, thread, base, times) for s in self.scenarios])
+        return now[:, None] + (times - base)[None, :] - removed
+
+    def _thread(self, thread: int, upto: int | None) -> None:
+        """Advances a thread through all its calls up to and with row ``upto`` (None: all)."""
+        rows = self.todo[thread]
+        while self.next_call[thread] < len(rows):
+            i = self.next_call[thread]
+            if upto is not None and rows[i] > upto:
+                return
+            blocking = self.c.blocking[rows[i:]]
+            n = int(np.argmax(blocking)) if blocking.any() else len(rows) - i
+            if n:
+                free = rows[i : i + n]
+                self.call_begin[:, free] = self._shifted(thread, self.r.begin[free])
+                self.call_return[:, free] = self._shifted(thread, self.c.end[free])
+                self.next_call[thread] = i + n
+            else:
+                self.next_call[thread] = i + 1
+                self._wait(thread, int(rows[i]))
+
+    def _wait(self, thread: int, call: int) -> None:
+        begin = self._shifted(thread, self.r.begin[call : call + 1])[:, 0]
+        self.call_begin[:, call] = begin
+        op = int(self.c.awaited[call])
+        if self.place[op] >= 0:
+            self._stream(int(self.g.streams.key[op]), int(self.place[op]))
+        own = np.full(self.k, int(self.r.own[call]) - (int(self.r.begin[call]) - int(self.c.start[call])), np.int64)
+        own = np.maximum(own, 0)
+        leave = np.maximum(begin + own, self.op_end[:, op] + int(self.r.ret[call]))
+        for k, s in enumerate(self.scenarios):
+            if s.calls is not None and s.calls[call]:
+                leave[k] = begin[k] + int(np.rint((leave[k] - begin[k]) * s.keep))
+        self.call_return[:, call] = leave
+        self.at[thread], self.now[thread] = int(self.c.end[call]), leave
+
+    def _stream(self, stream: int, upto: int) -> None:
+        """Advances a stream to its op number ``upto``."""
+        rows = self.stream_rows[stream]
+        while self.next_op[stream] <= upto:
+            i = self.next_op[stream]
+            block = rows[i : upto + 1]
+            special = (self.r.dep[block] >= 0) | np.array(
+                [int(o) in self.g.peer for o in block.tolist()] if self.g.peer else False
+            )
+            n = int(np.argmax(special)) if special.any() else len(block)
+            if n:
+                self.next_op[stream] = i + n
+                self._plain(block[:n])
+            else:
+                self.next_op[stream] = i + 1
+                self._special(int(block[0]))
+
+    def _ready(self, rows: Ints) -> Ints:
+        """When each op's launch call lets it start; an op without one is let go by its stream alone."""
+        far = np.iinfo(np.int64).min // 4
+        call = self.c.of_op[rows]
+        has = self.r.has_call[rows]
+        for t in np.unique(self.c.thread[call[has]]).tolist():
+            last = call[has][self.c.thread[call[has]] == t].max()
+            self._thread(t, int(last))
+        ready = np.full((self.k, len(rows)), far, np.int64)
+        # Calls made before the interval are as recorded.
+        early = has & (self.c.start[call] < self.r.lo)
+        late = has & ~early
+        ready[:, early] = (self.c.start[call] + self.r.call_lag[rows])[early]
+        if late.any():
+            begin = self.call_begin[:, call[late]]
+            lag = self.call_lag[:, rows[late]].copy()
+            upto = np.minimum(self.ops.start[rows[late]], self.c.end[call[late]])
+            for k, s in enumerate(self.scenarios):
+                if s.host:
+                    threads = self.c.thread[call[late]]
+                    for t in np.unique(threads).tolist():
+                        if t in s.host:
+                            mine = threads == t
+                            taken = _removed(s, t, None, upto[mine]) - _removed(
+                                s, t, None, self.c.start[call[late]][mine]
+                            )
+                            lag[k, mine] = np.maximum(lag[k, mine] - taken, 0)
+            ready[:, late] = begin + lag
+        fixed = ~has & ~self.r.has_prev[rows] & (self.r.dep[rows] < 0)
+        ready[:, fixed] = self.ops.start[rows[fixed]]
+        before = self.ops.start[rows] <= self.r.lo
+        ready[:, before] = self.r.lo
+        return ready
+
+    def _plain(self, rows: Ints) -> None:
+        ready = self._ready(rows)
+        ns, lag = self.ns[:, rows], self.prev_lag[:, rows].copy()
+        prev = int(self.g.streams.previous[rows[0]])
+        first = self.op_end[:, prev] if prev != NONE else np.full(self.k, np.iinfo(np.int64).min // 4, np.int64)
+        if self.ops.start[rows[0]] <= self.r.lo:
+            first = np.full(self.k, np.iinfo(np.int64).min // 4, np.int64)
+        total = np.cumsum(lag + ns, axis=1)
+        best = np.maximum.accumulate(ready - (total - ns), axis=1)
+        self.op_end[:, rows] = total + np.maximum(best, first[:, None])
+        self.op_begin[:, rows] = self.op_end[:, rows] - ns
+
+    def _special(self, op: int) -> None:
+        """An op that waits for another stream's op, or a collective that waits for its last arrival."""
+        rows = np.array([op])
+        start = self._ready(rows)[:, 0]
+        prev = int(self.g.streams.previous[op])
+        if prev != NONE:
+            start = np.maximum(start, self.op_end[:, prev] + self.prev_lag[:, op])
+        dep = int(self.r.dep[op])
+        if dep != NONE:
+            if self.place[dep] >= 0:
+                self._stream(int(self.g.streams.key[dep]), int(self.place[dep]))
+            start = np.maximum(start, self.op_end[:, dep] + self.dep_lag[:, op])
+        if self.ops.start[op] <= self.r.lo:
+            start = np.full(self.k, self.r.lo, np.int64)
+        self.op_begin[:, op] = start
+        peer = self.g.peer.get(op, NONE)
+        ns = self.ns[:, op]
+        if peer != NONE and self.place[peer] >= 0:
+            self._stream(int(self.g.streams.key[peer]), int(self.place[peer]))
+            arrival = int(self.ops.start[peer])
+            waited = max(arrival - max(int(self.ops.start[op]), self.r.lo), 0)
+            start = np.maximum(start, self.op_begin[:, peer])
+            ns = np.maximum(ns - waited, 0)
+        self.op_end[:, op] = start + ns
+
+
+def _removed(scenario: Scenario, thread: int, base: int | None, times: Ints) -> Ints:
+    """Host time that the scenario takes out of a thread between ``base`` (None: the beginning) and each instant."""
+    spans = scenario.host.get(thread)
+    if spans is None:
+        return np.zeros(len(times), np.int64)
+    s, e = spans
+    cum = np.append(0, np.cumsum(e - s))
+
+    def upto(t: Ints) -> Ints:
+        i = np.searchsorted(s, t, side="right") - 1
+        j = np.maximum(i, 0)
+        part = np.where(i >= 0, cum[j] + np.minimum(t, e[j]) - s[j], 0) if len(s) else np.zeros(len(t), np.int64)
+        return np.asarray(part, np.int64)
+
+    whole = upto(times) - (upto(np.array([base]))[0] if base is not None else 0)
+    return np.rint(whole * (1.0 - scenario.keep)).astype(np.int64)
+
+
+def without_waits(graph: Graph, thread: int, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Sorted disjoint intervals of a thread less its waits: waiting is not the thread's own time."""
+    c = graph.calls
+    lo, hi = int(c.thread_bound[thread]), int(c.thread_bound[thread + 1])
+    rows = lo + np.flatnonzero(c.blocking[lo:hi])
+    s, e, _ = intervals.subtract(start, end, c.start[rows], c.end[rows])
+    return s, e

@@ -1,0 +1,100 @@
+"""Segments: pieces of an interval, each with a category, a label and what they hang on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scopedown.terms import CATEGORIES, Category
+from scopedown.trace.model import NONE, Columns, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Segments(Columns):
+    """Sorted by start; a partition of an interval unless said otherwise."""
+
+    start: Ints
+    end: Ints
+    category: Ints
+    """Code of the category."""
+    label: Ints
+    """Index into the account's labels."""
+    op: Ints
+    """The device op that the segment is, or that it waits to start; NONE."""
+    thread: Ints
+    """The host thread whose time it is, or NONE."""
+
+    @property
+    def ns(self) -> Ints:
+        return self.end - self.start
+
+
+def empty_segments() -> Segments:
+    z = np.empty(0, np.int64)
+    return Segments(z, z, z, z, z, z)
+
+
+def concat(parts: list[Segments]) -> Segments:
+    """All segments of all parts, sorted by start; those of no length are dropped."""
+    parts = [p for p in parts if len(p)]
+    if not parts:
+        return empty_segments()
+    names = [n for n, _ in parts[0].columns()]
+    whole = Segments(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
+    whole = whole.take(whole.end > whole.start)
+    return whole.take(np.argsort(whole.start, kind="stable"))
+
+
+def one(start: int, end: int, category: Category, label: int, op: int = NONE, thread: int = NONE) -> Segments:
+    return Segments(*(np.array([v], np.int64) for v in (start, end, category.code, label, op, thread)))
+
+
+def many(
+    start: Ints, end: Ints, category: Ints | int, label: Ints | int, op: Ints | int = NONE, thread: Ints | int = NONE
+) -> Segments:
+    """Broadcasts scalar columns."""
+    n = len(start)
+
+    def column(v: Ints | int) -> Ints:
+        return np.full(n, v, np.int64) if isinstance(v, int) else np.asarray(v, np.int64)
+
+    return Segments(start, end, column(category), column(label), column(op), column(thread))
+
+
+def merge_equal(segs: Segments) -> Segments:
+    """Neighbours that touch and agree in category, label and thread become one; it keeps the first one's op."""
+    if len(segs) < 2:
+        return segs
+    same = (
+        (segs.start[1:] == segs.end[:-1])
+        & (segs.category[1:] == segs.category[:-1])
+        & (segs.label[1:] == segs.label[:-1])
+        & (segs.thread[1:] == segs.thread[:-1])
+        & ((segs.op[1:] == segs.op[:-1]) | (segs.op[1:] == NONE) | (segs.thread[1:] != NONE))
+    )
+    first = np.flatnonzero(np.append(True, ~same))
+    last = np.append(first[1:], len(segs)) - 1
+    merged = segs.take(first)
+    return Segments(merged.start, segs.end[last], merged.category, merged.label, merged.op, merged.thread)
+
+
+def check_partition(segs: Segments, lo: int, hi: int) -> None:
+    """Raises where the segments do not tile [lo, hi) exactly: a ledger with a remainder must not exist."""
+    if hi == lo and not len(segs):
+        return
+    tiled = len(segs) and segs.start[0] == lo and segs.end[-1] == hi and (segs.start[1:] == segs.end[:-1]).all()
+    if not tiled:
+        raise AssertionError(
+            f"account does not tile [{lo}, {hi}): {int(segs.ns.sum()) if len(segs) else 0} ns in {len(segs)} segments"
+        )
+
+
+def by_category(segs: Segments) -> dict[Category, int]:
+    """Total ns a category."""
+    totals = (
+        np.bincount(segs.category, weights=None, minlength=len(CATEGORIES)) if len(segs) else np.zeros(len(CATEGORIES))
+    )
+    sums = np.zeros(len(CATEGORIES), np.int64)
+    np.add.at(sums, segs.category, segs.ns)
+    return {CATEGORIES[i]: int(sums[i]) for i in range(len(CATEGORIES)) if totals[i]}
