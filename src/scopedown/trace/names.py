@@ -232,6 +232,17 @@ def kernel_family(name: str) -> str:
     return _VARIANT.sub("", shaped).rstrip("_") or text
 
 
+def short_kernel_name(name: str, limit: int = 300) -> str:
+    """The demangled name, or where it is longer than ``limit`` its function without template arguments and
+    parameters. The family stays the same."""
+    if len(name) <= limit:
+        return name
+    function, argument = _qualified(name)
+    if function in _WRAPPERS and argument:
+        return f"{function}<{kernel_family(argument)}>"
+    return function or name[:limit]
+
+
 _COLLECTIVE = re.compile(
     r"nccl|rccl|msccl|nvshmem|rocshmem|cross_device_reduce|quick_?reduce|multimem_|deep_ep::|moe_?alltoall|userbuffers"
     r"|(?:one|two)_?shot|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all(?!oc)|ncclsym"

@@ -1,0 +1,236 @@
+"""Access to a Nsight Systems SQLite export whose tables and columns are not known beforehand.
+
+Tables exist only where they have rows (except in 2026.2), columns came and went over 30 schema versions: everything
+is tested for, nothing is derived from a version. Rows leave as int64 columns; NULL becomes a default of the caller.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+import numpy as np
+
+from scopedown.errors import InputError
+from scopedown.trace.model import NONE, Codes, Ints, Names, Process, Thread
+
+MAGIC = b"SQLite format 3\0"
+
+#: NULL where no other value can stand for it.
+MISSING = int(np.iinfo(np.int64).min)
+
+_BATCH = 65536
+
+
+class Database:
+    """A SQLite file, opened read only. Use as a context manager; raises InputError for what SQLite cannot read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._strings: dict[int, str] | None = None
+        # "immutable" takes no locks and writes no side files, so that a read-only folder will do. It also ignores a
+        # write-ahead log: where one holds rows, SQLite has to read it and may need to write beside the file.
+        wal = Path(f"{path}-wal")
+        mode = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+        with self._reading("schema"):
+            self._db = sqlite3.connect(f"file:{quote(os.fsencode(path.absolute()))}?{mode}", uri=True)
+            try:
+                self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+                # The file is data: functions in its schema must not run.
+                self._db.execute("PRAGMA trusted_schema=OFF")
+                self._db.execute("PRAGMA cell_size_check=ON")
+                found = self._db.execute(
+                    "SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+                ).fetchall()
+                self.columns: dict[str, frozenset[str]] = {
+                    name: frozenset(
+                        row[0] for row in self._db.execute("SELECT name FROM pragma_table_info(?)", (name,))
+                    )
+                    for (name,) in found
+                }
+            except BaseException:
+                self._db.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _reading(self, where: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, sqlite3.Warning) as e:
+            raise InputError(
+                self.path,
+                where,
+                f"expected a whole SQLite database, SQLite says: {e}",
+                "export it again: nsys export --type sqlite -o NEW.sqlite REPORT.nsys-rep",
+            ) from None
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether the table exists and has all these columns."""
+        return table in self.columns and self.columns[table].issuperset(columns)
+
+    def rows(self, table: str, *columns: str, where: str = "") -> list[tuple[Any, ...]]:
+        """All rows of a small table; None for NULL and for columns that do not exist; [] without the table."""
+        if table not in self.columns:
+            return []
+        names = ", ".join(_quoted(c) if c in self.columns[table] else "NULL" for c in columns)
+        with self._reading(f"table {table}"):
+            return self._db.execute(f"SELECT {names} FROM {_quoted(table)} {where}").fetchall()  # noqa: S608
+
+    def ints(self, table: str, defaults: Mapping[str, int], sql: str = "") -> dict[str, Ints]:
+        """Integer columns of a table, in the file's order: one int64 array a key of ``defaults``, which hold the
+        default where the value is NULL or the column does not exist. ``sql`` replaces the table as a subquery."""
+        present = [c for c in defaults if c in self.columns.get(table, ())]
+        empty = np.empty(0, np.int64)
+        if not present:
+            return dict.fromkeys(defaults, empty)
+        names = ", ".join(f"coalesce({_quoted(c)}, {defaults[c]})" for c in present)
+        with self._reading(f"table {table}"):
+            cursor = self._db.execute(f"SELECT {names} FROM {sql or _quoted(table)}")  # noqa: S608
+            with self._integers(table):
+                flat = np.fromiter(chain.from_iterable(cursor), np.int64)
+        block = np.ascontiguousarray(flat.reshape(-1, len(present)).T)
+        columns = dict(zip(present, block, strict=True))
+        return {c: columns[c] if c in columns else np.full(block.shape[1], d, np.int64) for c, d in defaults.items()}
+
+    def ints_and_text(
+        self, table: str, defaults: Mapping[str, int], text: str, code: Callable[[str], int]
+    ) -> tuple[dict[str, Ints], Codes]:
+        """As ``ints``, with one text column as codes beside it (NONE for NULL)."""
+        if not self.has(table, text):
+            columns = self.ints(table, defaults)
+            return columns, np.full(len(next(iter(columns.values()))), NONE, np.int32)
+        present = [c for c in defaults if c in self.columns[table]]
+        names = ", ".join([f"coalesce({_quoted(c)}, {defaults[c]})" for c in present] + [_quoted(text)])
+        parts: list[Ints] = []
+        codes: list[Codes] = []
+        with self._reading(f"table {table}"):
+            cursor = self._db.execute(f"SELECT {names} FROM {_quoted(table)}")  # noqa: S608
+            while rows := cursor.fetchmany(_BATCH):
+                *numbers, texts = zip(*rows, strict=True)
+                with self._integers(table):
+                    parts.append(np.array(numbers, np.int64).reshape(len(present), len(rows)))
+                codes.append(np.fromiter((NONE if t is None else code(str(t)) for t in texts), np.int32, len(rows)))
+        block = np.concatenate(parts, axis=1) if parts else np.empty((len(present), 0), np.int64)
+        columns = dict(zip(present, block, strict=True))
+        full = {c: columns[c] if c in columns else np.full(block.shape[1], d, np.int64) for c, d in defaults.items()}
+        return full, np.concatenate(codes) if codes else np.empty(0, np.int32)
+
+    @contextmanager
+    def _integers(self, table: str) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, TypeError, OverflowError) as e:
+            raise InputError(
+                self.path,
+                f"table {table}",
+                f"expected integers, found something else ({e})",
+                "export it again: nsys export --type sqlite -o NEW.sqlite REPORT.nsys-rep",
+            ) from None
+
+    @property
+    def strings(self) -> dict[int, str]:
+        """``StringIds``: what the name columns of all tables refer to."""
+        if self._strings is None:
+            self._strings = {i: str(v) for i, v in self.rows("StringIds", "id", "value") if v is not None}
+        return self._strings
+
+
+def _quoted(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+class Texts:
+    """Ids of ``StringIds`` -> codes of the trace's dictionary."""
+
+    def __init__(self, db: Database, names: Names) -> None:
+        self.db = db
+        self.names = names
+
+    def codes(self, ids: Ints, unknown: str, change: Callable[[str], str] | None = None) -> Codes:
+        """Codes of the texts, after ``change``; ``unknown`` for ids without text."""
+        distinct, inverse = np.unique(ids, return_inverse=True)
+        strings, code = self.db.strings, self.names.code
+        texts = (strings.get(i) for i in distinct.tolist())
+        known = [code((change(t) if change else t) if t else unknown) for t in texts]
+        return np.array(known, np.int32)[inverse] if known else np.empty(0, np.int32)
+
+
+class Actors:
+    """Processes and threads that occur in the events, as indices in the order they are met.
+
+    Nsight Systems packs the thread into bits 0 to 23 of ``globalTid``, the process into bits 24 to 47 and the machine
+    above; ``globalPid`` is the same number with a zero thread.
+    """
+
+    THREAD_MASK = 0xFFFFFF
+
+    def __init__(self, db: Database) -> None:
+        self._program = {
+            g: _program(str(n)) for g, n in db.rows("PROCESSES", "globalPid", "name") if isinstance(g, int) and n
+        }
+        strings = db.strings if db.has("ThreadNames") else {}
+        self._thread_name = {
+            t: strings.get(n, "") for n, t in db.rows("ThreadNames", "nameId", "globalTid") if isinstance(t, int)
+        }
+        self._process_of: dict[int, int] = {}
+        self._thread_of: dict[int, int] = {}
+        self.processes: list[Process] = []
+        self.threads: list[Thread] = []
+
+    def _process(self, global_pid: int) -> int:
+        if global_pid == MISSING:
+            return NONE
+        found = self._process_of.get(global_pid)
+        if found is None:
+            found = self._process_of[global_pid] = len(self.processes)
+            pid = global_pid >> 24 & 0xFFFFFF
+            self.processes.append(Process(pid, self._program.get(global_pid, "")))
+        return found
+
+    def _thread(self, global_tid: int) -> int:
+        if global_tid == MISSING:
+            return NONE
+        found = self._thread_of.get(global_tid)
+        if found is None:
+            process = self._process(global_tid & ~self.THREAD_MASK)
+            found = self._thread_of[global_tid] = len(self.threads)
+            tid = global_tid & self.THREAD_MASK
+            self.threads.append(Thread(process, tid, self._thread_name.get(global_tid, "")))
+        return found
+
+    def of_pids(self, global_pids: Ints) -> Codes:
+        """Process indices; NONE where the id is MISSING."""
+        distinct, inverse = np.unique(global_pids, return_inverse=True)
+        known = np.array([self._process(g) for g in distinct.tolist()], np.int32)
+        return known[inverse] if len(known) else np.empty(0, np.int32)
+
+    def of_tids(self, global_tids: Ints) -> tuple[Codes, Codes]:
+        """Thread and process indices; NONE where the id is MISSING."""
+        distinct, inverse = np.unique(global_tids, return_inverse=True)
+        if not len(distinct):
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        known = np.array([self._thread(g) for g in distinct.tolist()], np.int32)
+        owner = np.array([NONE if t == NONE else self.threads[t].process for t in known.tolist()], np.int32)
+        return known[inverse], owner[inverse]
+
+    def only_process(self) -> int:
+        """The process of rows that name none: the only one there is, else an unnamed one of its own."""
+        return 0 if len(self.processes) == 1 else self._process(0)
+
+
+def _program(command: str) -> str:
+    """The program's base name: an export may hold whole paths and command lines of the machine."""
+    words = command.split()
+    return words[0].rsplit("/", 1)[-1].rsplit("\\", 1)[-1] if words else ""
