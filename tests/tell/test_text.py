@@ -13,9 +13,9 @@ from rich.cells import cell_len
 from scopedown.report import Report
 from scopedown.tell.text import rows, show
 from scopedown.terms import Kind
+from tell.reports import HOSTILE, hostile, worked_example
 
 SCREEN = Path(__file__).with_name("worked_example.txt")
-from tell.reports import HOSTILE, hostile, worked_example
 
 
 def screen(report: Report, width: int = 80, top: int | None = None) -> str:
