@@ -1,0 +1,183 @@
+"""Which scope to measure next: candidates, materiality, and the bound of every narrower scope.
+
+Every line of the ledger that is not needed work competes: an unexplained one for the widest scope that could resolve
+it, an explained one for the scope that explained it. ``reachable`` is what one next step can reach, by replay: one
+category for the application and for explained lines, all host time without a cause for the framework, one family for
+the kernel. The largest material candidate wins, a wider one where it is within one materiality of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from scopedown.account import scenarios
+from scopedown.account.scenarios import Cut
+from scopedown.decide.kernels import Family
+from scopedown.decide.situation import Situation
+from scopedown.terms import EXPLAINED_BY, HOST_WITHOUT_CAUSE, Category, Kind, Scope
+
+#: How many kernel families and explained categories are replayed; the rest cannot win.
+REPLAYED = 4
+_HOST_CAUSES = tuple(c for c, scope in EXPLAINED_BY.items() if scope is Scope.FRAMEWORK)
+_PHASES = tuple(c for c, scope in EXPLAINED_BY.items() if scope is Scope.APPLICATION)
+_TIMELINE_CAUSES = tuple(c for c, scope in EXPLAINED_BY.items() if scope is Scope.TIMELINE)
+#: Not seen by a trace: measured, or captured again, at the timeline.
+_UNSEEN = (
+    Category.UNACCOUNTED,
+    Category.NO_LAUNCH_RECORD,
+    Category.DEVICE_OPAQUE_GRAPH,
+    Category.DEVICE_ACTIVE,
+    Category.DEVICE_INACTIVE,
+    Category.DEVICE_COLLECTIVE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    kind: Kind
+    scope: Scope
+    path_ns: int
+    """On the path, as the ledger has it."""
+    reachable_ns: int
+    """What taking it out saves, by replay; at most its time on the path."""
+    categories: tuple[Category, ...]
+    family: Family | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    scope: Scope
+    ns: int
+    path_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    kind: Kind
+    scope: Scope
+    reachable_ns: int
+    winner: Candidate | None
+    candidates: tuple[Candidate, ...]
+    """All, largest first, material or not."""
+    bounds: tuple[Bound, ...]
+    """Of every scope narrower than the chosen one."""
+    met: bool
+    """The target is met."""
+    material_ns: int
+
+
+def select(s: Situation, families: list[Family], wanted: Scope | None = None) -> Selection:
+    """``wanted``: the user asks for this scope anyway."""
+    candidates = sorted(_candidates(s, families), key=lambda c: (-c.reachable_ns, c.scope.width, c.categories))
+    material = s.material_ns
+    met = _met(s)
+    winner = _winner(candidates, material)
+    if met:
+        kind, scope = Kind.ENOUGH, Scope.APPLICATION
+    elif s.recapture:
+        kind, scope, winner = Kind.RECAPTURE, _captured_at(s), None
+    elif winner is None:
+        kind, scope = Kind.RECAPTURE, _captured_at(s)
+    else:
+        kind, scope = winner.kind, winner.scope
+    if wanted is not None and not met:
+        kind, scope = Kind.MEASURE, wanted
+        winner = next((c for c in candidates if c.scope is wanted), None)
+    bounds = tuple(b for b in _bounds(s, families) if b.scope.width > scope.width)
+    reachable = winner.reachable_ns if winner is not None else _unreachable(s, kind)
+    return Selection(kind, scope, reachable, winner, tuple(candidates), bounds, met, material)
+
+
+def _met(s: Situation) -> bool:
+    """The recorded statistic is within the target; without a record the observed value decides."""
+    if s.symptom is None or s.symptom.target_ns is None or s.recapture:
+        return False
+    value = s.chosen.value_ns if s.chosen is not None else s.total_ns // s.parts
+    return value <= s.symptom.target_ns and not (s.chosen is not None and s.chosen.at_least)
+
+
+def _winner(candidates: list[Candidate], material: int) -> Candidate | None:
+    able = [c for c in candidates if c.reachable_ns >= max(material, 1)]
+    if not able:
+        return None
+    best = able[0]
+    near = [c for c in able if c.scope.width < best.scope.width and c.reachable_ns >= best.reachable_ns - material]
+    return min(near, key=lambda c: (c.scope.width, -c.reachable_ns)) if near else best
+
+
+def _captured_at(s: Situation) -> Scope:
+    """What has to be recorded again: the trace where there is one or should be, else the log."""
+    if s.log is not None and s.account.timeline is None and not s.path_ns(Category.UNACCOUNTED):
+        return Scope.APPLICATION
+    return Scope.TIMELINE
+
+
+def _unreachable(s: Situation, kind: Kind) -> int:
+    if kind is not Kind.RECAPTURE:
+        return 0
+    return s.account.ns_of(Category.OUTSIDE_CAPTURE, Category.UNACCOUNTED, Category.NO_LAUNCH_RECORD)
+
+
+def _candidates(s: Situation, families: list[Family]) -> Iterator[Candidate]:
+    a = s.account
+    for c in _PHASES:
+        if ns := s.path_ns(c):
+            yield Candidate(Kind.CHANGE, Scope.APPLICATION, ns, ns, (c,))
+    if ns := s.path_ns(Category.ALIGNMENT_UNCERTAIN):
+        yield Candidate(Kind.RECAPTURE, Scope.APPLICATION, ns, ns, (Category.ALIGNMENT_UNCERTAIN,))
+    if s.queue is not None and a.timeline is None:
+        ns = min(int(s.queue.queued_ns[s.row]) if s.row is not None else 0, s.path_ns(Category.UNACCOUNTED))
+        if ns > 0:
+            yield Candidate(Kind.MEASURE, Scope.APPLICATION, ns, ns, (Category.QUEUE,))
+    if ns := s.path_ns(Category.OUTSIDE_CAPTURE):
+        yield Candidate(Kind.RECAPTURE, Scope.TIMELINE, ns, ns, (Category.OUTSIDE_CAPTURE,))
+    for c in _UNSEEN:
+        if ns := s.path_ns(c):
+            holes = a.timeline is not None and c in (Category.UNACCOUNTED, Category.NO_LAUNCH_RECORD)
+            yield Candidate(Kind.RECAPTURE if holes else Kind.MEASURE, Scope.TIMELINE, ns, ns, (c,))
+    yield from _replayed(s, families)
+
+
+def _replayed(s: Situation, families: list[Family]) -> Iterator[Candidate]:
+    a = s.account
+    rows: list[tuple[Kind, Scope, int, tuple[Category, ...], Family | None, Cut]] = []
+    host = tuple(c for c in HOST_WITHOUT_CAUSE if s.path_ns(c))
+    if host:
+        ns = a.ns_of(*host)
+        rows.append((Kind.MEASURE, Scope.FRAMEWORK, ns, tuple(sorted(host)), None, scenarios.category(a, *host)))
+    causes = sorted(((s.path_ns(c), c) for c in (*_TIMELINE_CAUSES, *_HOST_CAUSES)), reverse=True)
+    for ns, c in causes[:REPLAYED]:
+        if ns:
+            rows.append((Kind.CHANGE, EXPLAINED_BY[c], ns, (c,), None, scenarios.category(a, c)))
+    for f in families[:REPLAYED]:
+        if f.critical_ns:
+            rows.append((Kind.MEASURE, Scope.KERNEL, f.critical_ns, (Category.DEVICE_KERNEL,), f, f.cut(a)))
+    for (kind, scope, ns, categories, family, _), gain in zip(
+        rows, scenarios.saved(a, [r[-1] for r in rows]), strict=True
+    ):
+        yield Candidate(kind, scope, ns, min(gain, ns), categories, family)
+
+
+def _bounds(s: Situation, families: list[Family]) -> Iterator[Bound]:
+    """The most that a whole scope could explain; without a trace all of what no log explains, and always what lies
+    outside the capture."""
+    a = s.account
+    if a.timeline is None or a.service is None:
+        ns = a.ns_of(Category.UNACCOUNTED, Category.OUTSIDE_CAPTURE, Category.DEVICE_ACTIVE, Category.DEVICE_INACTIVE)
+        yield from (Bound(scope, ns, ns) for scope in list(Scope)[1:])
+        return
+    outside = a.ns_of(Category.OUTSIDE_CAPTURE)
+    inside = int(a.path.ns[(a.path.start >= a.service[0]) & (a.path.end <= a.service[1])].sum())
+    yield Bound(Scope.TIMELINE, inside + outside, inside)
+    framework = (*HOST_WITHOUT_CAUSE, *_HOST_CAUSES)
+    kernel_ns = s.path_ns(Category.DEVICE_KERNEL)
+    top = families[0] if families else None
+    cuts = [scenarios.category(a, *framework), scenarios.kernels(a)] + ([top.cut(a)] if top else [])
+    gains = scenarios.saved(a, cuts)
+    host_ns = a.ns_of(*framework)
+    opaque = a.ns_of(Category.DEVICE_OPAQUE_GRAPH)
+    yield Bound(Scope.FRAMEWORK, min(gains[0], host_ns) + outside, host_ns)
+    yield Bound(Scope.KERNEL, min(gains[1], kernel_ns) + opaque + outside, kernel_ns)
+    one = (min(gains[2], top.critical_ns), top.critical_ns) if top else (0, 0)
+    yield from (Bound(scope, one[0] + opaque + outside, one[1]) for scope in (Scope.SOURCE, Scope.INSTRUCTIONS))
