@@ -14,7 +14,8 @@ import numpy as np
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Source
-from scopedown.read.nsys_events import LIBRARIES, Events
+from scopedown.read.nsys_device import read_events, read_ops, read_syncs
+from scopedown.read.nsys_host import close_open, read_host, read_samples, read_scheduling
 from scopedown.read.nsys_meta import (
     GRAPH_MODE,
     SKIPPED_CALLS,
@@ -23,6 +24,7 @@ from scopedown.read.nsys_meta import (
     read_ordinals,
     read_session,
 )
+from scopedown.read.nsys_rows import Export
 from scopedown.read.nsys_tables import MAGIC, Database
 from scopedown.terms import Scope
 from scopedown.trace.coverage import Coverage, coverage
@@ -51,22 +53,22 @@ class NsysSqlite:
     def read(self, source: Source) -> Artifact:
         with Database(source.path) as db:
             session = read_session(db)
-            events = Events(db)
-            raw_host = events.host()
+            export = Export(db)
+            # The host first: rows of the device that name no process belong to the only one that is known by then.
+            open_host = read_host(export)
             ordinals = read_ordinals(db)
-            ops = events.ops(ordinals)
-            window, window_warnings = _window(session, ops, raw_host)
-            host = events.close_open(raw_host, window[1] if window else _last(ops, raw_host))
-            syncs, records = events.syncs(), events.events()
-            scheduling, samples = events.scheduling(), events.samples()
+            ops = read_ops(export, ordinals)
+            window, window_warnings = _window(session, ops, open_host)
+            host = close_open(export, open_host, window[1] if window else _last(ops, open_host))
+            syncs, events = read_syncs(export), read_events(export)
+            scheduling, samples = read_scheduling(export), read_samples(export)
             devices = _devices(read_devices(db), ops)
-            recorded = frozenset(t for t in db.columns)
         trace = Trace(
             ops=ops,
             host=host,
-            names=events.names.values,
-            processes=tuple(events.actors.processes),
-            threads=tuple(events.actors.threads),
+            names=export.names.values,
+            processes=tuple(export.actors.processes),
+            threads=tuple(export.actors.threads),
             meta=Meta(
                 tool=_TOOL,
                 version=session.version,
@@ -78,7 +80,7 @@ class NsysSqlite:
                 dropped=session.dropped,
             ),
             syncs=syncs,
-            events=records,
+            events=events,
             scheduling=scheduling,
             samples=samples,
         )
@@ -86,10 +88,10 @@ class NsysSqlite:
         warnings = (
             *session.warnings,
             *window_warnings,
-            *(f"{count} {what}" for what, count in events.odd.items()),
-            *_oddities(trace, cover, events.domains, ordinals),
+            *(f"{count} {what}" for what, count in export.odd.items()),
+            *_oddities(trace, cover, export.domains, ordinals),
         )
-        can, cannot = _claims(trace, cover, recorded)
+        can, cannot = _claims(trace, cover)
         return Artifact(
             path=source.path,
             sha256=source.sha256,
@@ -97,7 +99,7 @@ class NsysSqlite:
             scope=self.scope,
             producer=_TOOL,
             version=session.version,
-            interval_ns=cover.window_ns if len(ops) or len(host) or window else None,
+            interval_ns=window or _span(ops, host),
             utc_start_ns=session.utc_start_ns,
             counts=_counts(trace),
             content=_with_warnings(trace, warnings),
@@ -110,6 +112,12 @@ class NsysSqlite:
 
 def _with_warnings(trace: Trace, warnings: tuple[str, ...]) -> Trace:
     return replace(trace, meta=replace(trace.meta, warnings=warnings))
+
+
+def _span(ops: DeviceOps, host: HostEvents) -> tuple[int, int] | None:
+    """From the first row to the last; rows from before the capture (negative times) do not extend it."""
+    starts = [int(c.min()) for c in (ops.start, host.start) if len(c)]
+    return (max(0, min(starts)), max(0, _last(ops, host))) if starts else None
 
 
 def _last(ops: DeviceOps, host: HostEvents) -> int:
@@ -129,7 +137,8 @@ def _window(session: Session, ops: DeviceOps, host: HostEvents) -> tuple[tuple[i
     if not session.windows or not (len(ops) or len(host)):
         return (session.windows[0] if session.windows else None), []
     last = _last(ops, host)
-    first = min(int(c.max()) for c in (ops.start, host.start) if len(c))
+    starts = np.concatenate([ops.start, host.start])
+    first = int(min(starts[starts >= session.axis_shift_ns], default=last))
     for start, stop in session.windows:
         if start <= first and last <= stop:
             return (start, stop), []
@@ -169,7 +178,7 @@ def _oddities(trace: Trace, cover: Coverage, domains: int, ordinals: dict[tuple[
     ops, host = trace.ops, trace.host
     said: list[str] = []
     api = int((host.kind == HostKind.API).sum())
-    if not len(ops) and not len(host):
+    if not len(ops) and not (host.kind != HostKind.OVERHEAD).any() and trace.samples is None:
         said.append("the capture is empty: it ended before anything was traced, or nothing that was traced ran")
     early = int((ops.start < 0).sum()) + int((host.start < 0).sum())
     if early:
@@ -203,7 +212,7 @@ def _oddities(trace: Trace, cover: Coverage, domains: int, ordinals: dict[tuple[
     return said
 
 
-def _claims(trace: Trace, cover: Coverage, recorded: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _claims(trace: Trace, cover: Coverage) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the content can establish, and what it cannot."""
     ops, host = trace.ops, trace.host
     kinds = set(np.unique(host.kind).tolist())
@@ -236,7 +245,7 @@ def _claims(trace: Trace, cover: Coverage, recorded: frozenset[str]) -> tuple[tu
           "whether a host thread was on a core: no scheduling records")  # fmt: skip
     claim(trace.samples is not None, "where host threads were, by sampling",
           "which host code ran between events: no stack samples")  # fmt: skip
-    if recorded.intersection(LIBRARIES) and HostKind.OP in kinds:
+    if HostKind.OP in kinds:
         can.append("library and MPI calls")
     graphs = bool((ops.kind == OpKind.GRAPH).any())
     whole = trace.meta.options.get(GRAPH_MODE, "").lower() == "graph"

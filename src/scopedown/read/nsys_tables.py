@@ -18,7 +18,7 @@ from urllib.parse import quote
 import numpy as np
 
 from scopedown.errors import InputError
-from scopedown.trace.model import NONE, Codes, Ints, Names, Process, Thread
+from scopedown.trace.model import NONE, Codes, Ints
 
 MAGIC = b"SQLite format 3\0"
 
@@ -149,88 +149,3 @@ class Database:
 
 def _quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
-
-
-class Texts:
-    """Ids of ``StringIds`` -> codes of the trace's dictionary."""
-
-    def __init__(self, db: Database, names: Names) -> None:
-        self.db = db
-        self.names = names
-
-    def codes(self, ids: Ints, unknown: str, change: Callable[[str], str] | None = None) -> Codes:
-        """Codes of the texts, after ``change``; ``unknown`` for ids without text."""
-        distinct, inverse = np.unique(ids, return_inverse=True)
-        strings, code = self.db.strings, self.names.code
-        texts = (strings.get(i) for i in distinct.tolist())
-        known = [code((change(t) if change else t) if t else unknown) for t in texts]
-        return np.array(known, np.int32)[inverse] if known else np.empty(0, np.int32)
-
-
-class Actors:
-    """Processes and threads that occur in the events, as indices in the order they are met.
-
-    Nsight Systems packs the thread into bits 0 to 23 of ``globalTid``, the process into bits 24 to 47 and the machine
-    above; ``globalPid`` is the same number with a zero thread.
-    """
-
-    THREAD_MASK = 0xFFFFFF
-
-    def __init__(self, db: Database) -> None:
-        self._program = {
-            g: _program(str(n)) for g, n in db.rows("PROCESSES", "globalPid", "name") if isinstance(g, int) and n
-        }
-        strings = db.strings if db.has("ThreadNames") else {}
-        self._thread_name = {
-            t: strings.get(n, "") for n, t in db.rows("ThreadNames", "nameId", "globalTid") if isinstance(t, int)
-        }
-        self._process_of: dict[int, int] = {}
-        self._thread_of: dict[int, int] = {}
-        self.processes: list[Process] = []
-        self.threads: list[Thread] = []
-
-    def _process(self, global_pid: int) -> int:
-        if global_pid == MISSING:
-            return NONE
-        found = self._process_of.get(global_pid)
-        if found is None:
-            found = self._process_of[global_pid] = len(self.processes)
-            pid = global_pid >> 24 & 0xFFFFFF
-            self.processes.append(Process(pid, self._program.get(global_pid, "")))
-        return found
-
-    def _thread(self, global_tid: int) -> int:
-        if global_tid == MISSING:
-            return NONE
-        found = self._thread_of.get(global_tid)
-        if found is None:
-            process = self._process(global_tid & ~self.THREAD_MASK)
-            found = self._thread_of[global_tid] = len(self.threads)
-            tid = global_tid & self.THREAD_MASK
-            self.threads.append(Thread(process, tid, self._thread_name.get(global_tid, "")))
-        return found
-
-    def of_pids(self, global_pids: Ints) -> Codes:
-        """Process indices; NONE where the id is MISSING."""
-        distinct, inverse = np.unique(global_pids, return_inverse=True)
-        known = np.array([self._process(g) for g in distinct.tolist()], np.int32)
-        return known[inverse] if len(known) else np.empty(0, np.int32)
-
-    def of_tids(self, global_tids: Ints) -> tuple[Codes, Codes]:
-        """Thread and process indices; NONE where the id is MISSING."""
-        distinct, inverse = np.unique(global_tids, return_inverse=True)
-        if not len(distinct):
-            return np.empty(0, np.int32), np.empty(0, np.int32)
-        known = np.array([self._thread(g) for g in distinct.tolist()], np.int32)
-        owner = np.array([NONE if t == NONE else self.threads[t].process for t in known.tolist()], np.int32)
-        return known[inverse], owner[inverse]
-
-    def only_process(self) -> int:
-        """The process of rows that name none: the only one there is, else an unnamed one of its own."""
-        return 0 if len(self.processes) == 1 else self._process(0)
-
-
-def _program(command: str) -> str:
-    """The program's base name: an export may hold whole paths and command lines of the machine."""
-    words = command.split()
-    return words[0].rsplit("/", 1)[-1].rsplit("\\", 1)[-1] if words else ""

@@ -60,6 +60,8 @@ _API: tuple[tuple[re.Pattern[str], ApiMeaning], ...] = (
     ),
 )
 
+_STEMS = ("cu", "hip", "__cuda", "__hip", "nvrtc", "nvJitLink", "nvPTXCompiler")
+
 
 def clean_api(name: str) -> str:
     """The name without the version and stream suffixes that tools append: ``cudaLaunchKernel_v7000`` and
@@ -69,6 +71,8 @@ def clean_api(name: str) -> str:
 
 def api_meaning(name: str) -> ApiMeaning:
     """The meaning of a CUDA runtime, CUDA driver or HIP call, by its name with or without suffixes."""
+    if not name.startswith(_STEMS):
+        return ApiMeaning.OTHER
     for pattern, meaning in _API:
         if pattern.match(name):
             return meaning
