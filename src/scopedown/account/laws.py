@@ -31,6 +31,8 @@ class Load:
     """Requests over the time from first to last arrival."""
     achieved_rps: float
     """Completed requests over the time from first arrival to last end."""
+    output_tps: float | None
+    """Output tokens over the same time; None where the log has no output lengths."""
     mean_in_flight: float
     mean_e2e_ns: int
     service_ns: int | None
@@ -65,11 +67,14 @@ def load_of(log: RequestLog) -> Load | None:
         return None
     offered = len(rows) / (float(begin.max() - begin.min()) / _S)
     window = float(end.max() - begin.min())
+    tokens = log.output_tokens[rows]
+    has_tokens = tokens != UNKNOWN
     busy, in_service = _service(log, rows)
     service = None if busy is None else busy / len(rows)
     return Load(
         offered_rps=offered,
         achieved_rps=len(rows) / (window / _S),
+        output_tps=None if not has_tokens.any() else float(tokens[has_tokens].sum()) / (window / _S),
         mean_in_flight=float((end - begin).sum()) / window,
         mean_e2e_ns=int((end - begin).mean()),
         service_ns=None if service is None else int(service),

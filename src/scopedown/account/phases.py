@@ -49,6 +49,15 @@ class PhaseDifference:
     """The same phase of the median request."""
 
 
+@dataclass(frozen=True, slots=True)
+class PhaseSum:
+    category: Category
+    label: str
+    ns: int
+    count: int
+    """Requests that have this phase."""
+
+
 def phases(log: RequestLog, row: int, metric: Metric, clock: ServerClock | None = None) -> Phases | None:
     """The phases of a request's interval; None where the log does not have the interval.
 
@@ -56,25 +65,21 @@ def phases(log: RequestLog, row: int, metric: Metric, clock: ServerClock | None 
     moved to them, with a warning.
     """
     begins, ends = interval(log, metric)
-    begin, end = int(begins[row]), int(ends[row])
-    if begin == UNKNOWN or end == UNKNOWN or end <= begin:
-        return None
     clock = server_clock(log) if clock is None else clock
-    warnings = [clock.warning] if clock.warning else []
-    if metric in (Metric.TPOT, Metric.ITL):
-        return Phases((Phase(begin, end, Category.UNACCOUNTED, "service"),), clock, tuple(warnings))
-    cuts, moved = _cuts(log, row, begin, end, clock)
-    if moved:
-        names = " and ".join(f"{name} by {show_ns(by)}" for name, by in moved)
-        warnings.append(f"request {log.id[row]!r}: stamps outside their neighbours, moved: {names}")
-    found = _label(cuts, begin, end, _end_name(metric))
-    last = int(last_token(log)[row])
-    if metric is Metric.E2E and found[-1].start < last < end:
-        found[-1:] = [
-            Phase(found[-1].start, last, found[-1].category, found[-1].label),
-            Phase(last, end, Category.NETWORK, "return: last token to end of the reply"),
-        ]
-    return Phases(tuple(p for p in found if p.end > p.start), clock, tuple(warnings))
+    return _of_row(log, row, metric, (int(begins[row]), int(ends[row]), int(last_token(log)[row])), clock)
+
+
+def summed(log: RequestLog, metric: Metric = Metric.E2E) -> list[PhaseSum]:
+    """The phases of all requests that count, added up: what a window of load consists of, in request-nanoseconds."""
+    begins, ends, last = *interval(log, metric), last_token(log)
+    clock = server_clock(log)
+    rows, _, _ = members(log, metric)
+    sums: dict[tuple[Category, str], list[int]] = {}
+    for row in np.unique(rows).tolist():
+        found = _of_row(log, row, metric, (int(begins[row]), int(ends[row]), int(last[row])), clock)
+        for phase in found.phases if found else ():
+            sums.setdefault((phase.category, phase.label), []).append(phase.ns)
+    return [PhaseSum(category, label, sum(ns), len(ns)) for (category, label), ns in sums.items()]
 
 
 def against_median(log: RequestLog, row: int, metric: Metric) -> list[PhaseDifference]:
@@ -87,6 +92,29 @@ def against_median(log: RequestLog, row: int, metric: Metric) -> list[PhaseDiffe
     theirs = phases(log, middle, metric, mine.clock)
     labels = dict.fromkeys((p.category, p.label) for found in (mine, theirs) if found for p in found.phases)
     return [PhaseDifference(c, t, _total(mine, c, t), _total(theirs, c, t)) for c, t in labels]
+
+
+def _of_row(
+    log: RequestLog, row: int, metric: Metric, times: tuple[int, int, int], clock: ServerClock
+) -> Phases | None:
+    """``times``: start and end of the interval, and the last token."""
+    begin, end, last = times
+    if begin == UNKNOWN or end == UNKNOWN or end <= begin:
+        return None
+    warnings = [clock.warning] if clock.warning else []
+    if metric in (Metric.TPOT, Metric.ITL):
+        return Phases((Phase(begin, end, Category.UNACCOUNTED, "service"),), clock, tuple(warnings))
+    cuts, moved = _cuts(log, row, begin, end, clock)
+    if moved:
+        names = " and ".join(f"{name} by {show_ns(by)}" for name, by in moved)
+        warnings.append(f"request {log.id[row]!r}: stamps outside their neighbours, moved: {names}")
+    found = _label(cuts, begin, end, _END[metric])
+    if metric is Metric.E2E and found[-1].start < last < end:
+        found[-1:] = [
+            Phase(found[-1].start, last, found[-1].category, found[-1].label),
+            Phase(last, end, Category.NETWORK, "return: last token to end of the reply"),
+        ]
+    return Phases(tuple(p for p in found if p.end > p.start), clock, tuple(warnings))
 
 
 def _total(found: Phases | None, category: Category, label: str) -> int:
@@ -142,7 +170,4 @@ _TO_END = {
     "queued": (Category.UNACCOUNTED, "queued to {end}: queue and service (no scheduled_ns)"),
     "scheduled": (Category.UNACCOUNTED, "service"),
 }
-
-
-def _end_name(metric: Metric) -> str:
-    return {Metric.TTFT: "first token", Metric.E2E: "end", Metric.QUEUE_TIME: "scheduled"}[metric]
+_END = {Metric.TTFT: "first token", Metric.E2E: "end", Metric.QUEUE_TIME: "scheduled"}

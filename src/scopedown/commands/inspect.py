@@ -55,7 +55,7 @@ def _show(console: Console, item: Inspected) -> None:
     if item.interval_ns is not None:
         console.print(f"  covers      {show_ns(item.interval_ns[1] - item.interval_ns[0])}")
     if item.counts:
-        console.print("  holds       " + ", ".join(f"{n} {clean(k)}" for k, n in item.counts.items()))
+        console.print("  holds       " + ", ".join(f"{n} {clean(k)}" for k, n in item.counts.items() if n))
     for device in item.devices:
         name = f" {clean(device.name)}" if device.name else ""
         console.print(

@@ -23,7 +23,8 @@ from scopedown.trace.model import Ints
 _FIELD = re.compile(
     r"(utilization|memory|power|clocks|temperature|fan|pstate|pci|enforced|ecc|encoder|driver|gpu)(\.|_|$)"
 )
-_STAMP = re.compile(r"\d{4}[/-]\d\d[/-]\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,9})?")
+# A year that fits nanoseconds in 64 bits.
+_STAMP = re.compile(r"(19[7-9]|20\d|21\d)\d[/-]\d\d[/-]\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,9})?")
 _OFFSET = re.compile(r"(?:UTC)?([+-])(\d\d):?(\d\d)")
 _HEADER_UNIT = re.compile(r"\s*\[[^\]]*\]$")
 _NS = 10**9
@@ -46,7 +47,10 @@ class NvidiaSmiCsv:
     def read(self, source: Source) -> Artifact:
         header, rows, warnings = _rows(source)
         cells = dict(zip(header, zip(*rows, strict=True), strict=True))
-        time, local = _times(cells.pop("timestamp"), self.zone)
+        try:
+            time, local = _times(cells.pop("timestamp"), self.zone)
+        except ValueError as error:
+            raise InputError(source.path, "timestamp", f"a stamp is no date ({error})", "correct the line") from None
         if local:
             warnings.append("times are local time without a zone: read as UTC")
         device, names, odd = _devices(cells, time)

@@ -74,7 +74,7 @@ def establishes(log: RequestLog) -> tuple[tuple[str, ...], tuple[str, ...]]:
         can.append("time to first token and its percentiles")
     if has["end"] and (has["arrival"] or has["sent"]):
         can.append("end-to-end latency and throughput")
-    if len(log.token_times):
+    if (np.diff(log.token_offsets) > 1).any():
         can.append("gaps between chunks")
     if has["arrival"] and has["sent"]:
         can.append("how late the client sent")

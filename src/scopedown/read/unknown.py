@@ -17,6 +17,8 @@ def looks_like(head: bytes) -> tuple[str, str]:
         return "is zstd-compressed: not read by this version", "decompress it with zstd -d"
     if head.startswith(b"PK\x03\x04"):
         return "is a zip archive", "unpack it and name the files inside"
+    if b"[symptom]" in head or b"[[evidence]]" in head:
+        return "is the description of a case, not evidence", "name its folder"
     if start.startswith(b"version https://git-lfs"):
         return "is a Git LFS pointer, not the file itself", "fetch the file with git lfs pull"
     if low.startswith((b"<!doctype html", b"<html")):
