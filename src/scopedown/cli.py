@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -46,7 +47,8 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
         from importlib.metadata import version
 
-        parser.exit(0, f"scopedown {version('scopedown')}\n")
+        print(f"scopedown {version('scopedown')}")
+        parser.exit()
 
 
 def build_parser(only: str | None = None) -> Parser:
@@ -73,6 +75,9 @@ def build_parser(only: str | None = None) -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line. Returns the exit code; argparse's own exits pass through as SystemExit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no "…" gets it escaped, not an error
+            stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)
     first = next((w for w in words if not w.startswith("-")), None)
     args = build_parser(first if first in dict(COMMANDS) else None).parse_args(words)

@@ -22,11 +22,11 @@ class Diagnose:
         out.add_argument("--save", action="store_true", help="keep report and journal entry in the case")
 
     def run(self, args: argparse.Namespace) -> int:
-        from scopedown.diagnose import diagnose
-
         case = evidence.load_case(args)
         for target in (args.json, args.markdown):
             check_target(target, case)
+        from scopedown.diagnose import diagnose
+
         report = diagnose(case, options=evidence.options(args))
         printed = False
         if args.json is not None:

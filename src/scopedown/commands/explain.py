@@ -26,22 +26,26 @@ class Explain:
         return 0
 
 
+LISTS = {"scope": 1, "scopes": 1, "category": 2, "categories": 2, "rule": 4, "rules": 4, None: 7}
+
+
 def explain(topic: str | None) -> Iterator[str]:
     """The lines of the answer. Raises UsageError for a name that is none."""
-    from scopedown.decide.rules import RULES
-
-    rules = {rule.id: rule for rule in RULES}
-    if topic in (None, "scope", "scopes"):
+    lists = LISTS.get(topic, 0)
+    if lists & 1:
         yield "scopes, from wide to narrow"
         yield from (f"  {scope:<14}{SCOPES[scope].answers}" for scope in Scope)
-    if topic in (None, "category", "categories"):
+    if lists & 2:
         yield "categories of ledger lines"
         yield from (f"  {category:<21}{CATEGORIES[category]}" for category in Category)
-    if topic in (None, "rule", "rules"):
+    if lists & 4:
         yield "rules"
-        yield from (f"  {name:<21}{summary(rule)}" for name, rule in sorted(rules.items()))
-    if topic in (None, "scope", "scopes", "category", "categories", "rule", "rules"):
-        return
+        yield from (f"  {name:<21}{summary(rule)}" for name, rule in sorted(rules().items()))
+    if not lists:
+        yield from one(str(topic))
+
+
+def one(topic: str) -> Iterator[str]:
     if topic in set(Scope):
         about = SCOPES[Scope(topic)]
         yield f"{topic} scope"
@@ -56,10 +60,17 @@ def explain(topic: str | None) -> Iterator[str]:
             yield f"  explained by the {EXPLAINED_BY[category]} scope"
         if category in RESOLVABLE_BY:
             yield f"  resolvable by {', '.join(RESOLVABLE_BY[category])}"
-    elif topic in rules:
-        yield inspect.getdoc(rules[topic]) or topic
+    elif topic in rules():
+        yield inspect.getdoc(rules()[topic]) or topic
     else:
         raise UsageError(f"nothing is called {topic!r}: scopedown explain lists scopes, categories and rules")
+
+
+def rules() -> dict[str, object]:
+    """The rules of the timeline and the log by their ids."""
+    from scopedown.decide.rules import RULES
+
+    return {rule.id: rule for rule in RULES}
 
 
 def summary(rule: object) -> str:

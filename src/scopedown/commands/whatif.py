@@ -35,15 +35,15 @@ class WhatIf:
         parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the answer as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
+        if not args.remove and not args.scale:
+            raise UsageError("whatif needs --remove SELECTOR or --scale SELECTOR=F (see: scopedown whatif --help)")
+        case = evidence.load_case(args)
+        check_target(args.json, case)
         from scopedown.diagnose import whatif
         from scopedown.tell.clean import clean
         from scopedown.tell.json import encode
         from scopedown.tell.sentences import ms
 
-        if not args.remove and not args.scale:
-            raise UsageError("whatif needs --remove SELECTOR or --scale SELECTOR=F (see: scopedown whatif --help)")
-        case = evidence.load_case(args)
-        check_target(args.json, case)
         answer = whatif(case, options=evidence.options(args), remove=args.remove, scale=args.scale)
         if args.json is not None and put(encode(answer), args.json):
             return 0
