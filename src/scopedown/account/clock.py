@@ -36,16 +36,17 @@ def server_clock(log: RequestLog) -> ServerClock:
     quickest way to the server is taken as nothing. The width of the range is the uncertainty.
     """
     early = np.where(log.queued != UNKNOWN, log.queued, log.scheduled)
-    has_way = (early != UNKNOWN) & (log.sent != UNKNOWN)
+    leaves = np.where(log.sent != UNKNOWN, log.sent, log.arrival)
+    has_way = (early != UNKNOWN) & (leaves != UNKNOWN)
     has_back = (log.scheduled != UNKNOWN) & (log.first_token != UNKNOWN)
     outside = np.zeros(len(log), np.bool_)
-    outside[has_way] = early[has_way] < log.sent[has_way]
+    outside[has_way] = early[has_way] < leaves[has_way]
     outside[has_back] |= log.scheduled[has_back] > log.first_token[has_back]
     disagree, of = int(outside.sum()), int((has_way | has_back).sum())
     if 2 * disagree <= of or not has_way.any():
         return ServerClock(0, 0, disagree, of, None)
     # One wild stamp must not move all others: the outermost hundredth does not vote.
-    high = _trimmed(early[has_way] - log.sent[has_way])
+    high = _trimmed(early[has_way] - leaves[has_way])
     low = -_trimmed(log.first_token[has_back] - log.scheduled[has_back]) if has_back.any() else high
     if low > high:
         text = f"server stamps contradict the client's for {disagree} of {of} requests, and no constant offset mends it"

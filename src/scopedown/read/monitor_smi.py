@@ -20,9 +20,8 @@ from scopedown.read.base import Artifact, MonitorLog, Source
 from scopedown.terms import Scope
 from scopedown.trace.model import Ints
 
-_FIELD = re.compile(
-    r"(utilization|memory|power|clocks|temperature|fan|pstate|pci|enforced|ecc|encoder|driver|gpu)(\.|_|$)"
-)
+# Names of other tools' CSV have no dots.
+_FIELD = re.compile(r"(utilization|memory|power|clocks|temperature|fan|pci|enforced|ecc|encoder)\.[a-z_.]+")
 # A year that fits nanoseconds in 64 bits.
 _STAMP = re.compile(r"(19[7-9]|20\d|21\d)\d[/-]\d\d[/-]\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,9})?")
 _OFFSET = re.compile(r"(?:UTC)?([+-])(\d\d):?(\d\d)")
@@ -42,7 +41,7 @@ class NvidiaSmiCsv:
         head = source.head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
         first = head.split("\n", 1)[0]
         names = [_field(c) for c in first.split(",")]
-        return len(names) > 1 and ("timestamp" in names or len(names) > 2) and any(map(_FIELD.match, names))
+        return len(names) > 1 and ("timestamp" in names or len(names) > 2) and any(map(_FIELD.fullmatch, names))
 
     def read(self, source: Source) -> Artifact:
         header, rows, warnings = _rows(source)
