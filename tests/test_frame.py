@@ -48,6 +48,35 @@ def test_setup_says_which_python_it_needs(version: str | None, tmp_path: Path) -
     assert not venv.exists()
 
 
+@pytest.mark.parametrize("root", [True, False])
+def test_setup_installs_a_missing_venv_as_root_or_says_so(root: bool, tmp_path: Path) -> None:
+    """A Python without ensurepip, as Debian ships it; apt-get and id are stand-ins: a test changes no machine."""
+    log = tmp_path / "log"
+    programs = {
+        "python3": 'case "$*" in *ensurepip*) exit 1;; *-venv*) echo python3.12-venv;; "-m venv"*) exit 7;; esac',
+        "apt-get": f'echo "$@" >> "{log}"',
+        "id": f"echo {0 if root else 1000}",
+    }
+    for name, script in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    env = {
+        **os.environ,
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PYTHON": "python3",
+        "VENV": str(tmp_path / "venv"),
+    }
+    done = subprocess.run([ROOT / "scripts" / "setup.sh"], env=env, capture_output=True, text=True, check=False)
+    if root:
+        assert done.returncode == 7, done.stderr
+        assert "installing python3.12-venv with apt-get" in done.stdout
+        assert "install -y -qq python3.12-venv" in log.read_text()
+    else:
+        assert done.returncode == 1
+        assert "apt-get install python3.12-venv" in done.stderr
+        assert not log.exists()
+
+
 def test_no_registry_is_named() -> None:
     for path in (ROOT / "Makefile", ROOT / "scripts" / "setup.sh", ROOT / ".ci" / "run", ROOT / "pyproject.toml"):
         assert not re.search(r"https?://|--(extra-)?index-url|pypi", path.read_text("utf-8")), path

@@ -254,6 +254,7 @@ def test_placeholders_are_said() -> None:
     command = next_command(Scope.TIMELINE, None, Context(server=Server.VLLM))
     assert any("MODEL" in n for n in command.needs)
     assert any("PROMPT" in n for n in command.needs)
+    assert any("KERNEL" in n for n in next_command(Scope.KERNEL).needs)
     named = next_command(Scope.TIMELINE, None, Context(server=Server.VLLM, model="a/b"))
     assert not any("MODEL" in n for n in named.needs)
 

@@ -14,7 +14,7 @@ _LINES = ("WarpStateStats", "SourceCounters")
 
 def kernel(context: Context, *, lines: bool = False) -> Command:
     sections = [word for name in (_ROOFS + _LINES if lines else _ROOFS) for word in ("--section", name)]
-    argv = ["ncu", *(kernel_filter(context.kernel_name) if context.kernel_name else [])]
+    argv = ["ncu", *kernel_filter(context.kernel_name or "KERNEL")]
     if context.launch_skip:
         argv += ["-s", str(context.launch_skip)]
     argv += ["-c", "1", "--clock-control", "none", *sections]
@@ -35,6 +35,7 @@ def kernel(context: Context, *, lines: bool = False) -> Command:
             "permission for performance counters: root, CAP_SYS_ADMIN in a container, or "
             "NVreg_RestrictProfilingToAdminUsers=0",
             "one rank where possible: a launch that waits for a peer hangs under replay",
+            *([] if context.kernel_name else ["the kernel's name in place of KERNEL"]),
             *(["lines of CUDA C++ need -lineinfo at build; Triton has them"] if lines else []),
         ],
         overhead=f"about {'30' if lines else '10'} passes over that one launch, alone, memory restored between them: "
