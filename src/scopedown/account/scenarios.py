@@ -227,11 +227,15 @@ def host_named(account: Account, pattern: re.Pattern[str], keep: float = 0.0) ->
     )
 
 
-def select(account: Account, selector: str, keep: float, lines: dict[str, tuple[Category, int]], patterns: dict[str, Group]) -> Cut:
+def select(
+    account: Account, selector: str, keep: float, lines: dict[str, tuple[Category, int]], patterns: dict[str, Group]
+) -> Cut:
     """A selector of the command line: host:REGEX, kernel:REGEX, copy:KIND, category:NAME, line:ID, pattern:ID."""
     kind, colon, rest = selector.partition(":")
     if not colon or not rest:
-        raise UsageError(f"{selector!r} is not a selector: write host:REGEX, kernel:REGEX, copy:HtoD, category:NAME, line:ID or pattern:ID")
+        raise UsageError(
+            f"{selector!r} is not a selector: write host:REGEX, kernel:REGEX, copy:HtoD, category:NAME, line:ID or pattern:ID"
+        )
     if kind == "category":
         if rest not in set(Category):
             raise UsageError(f"{rest!r} is not a category; there are: {', '.join(Category)}")
@@ -285,7 +289,9 @@ def without_selected(cuts: Iterable[Cut]) -> Cut:
 
 def _both(a: Cut, b: Cut) -> Cut:
     if a.scenario.keep != b.scenario.keep:
-        raise UsageError("--remove and --scale with different factors cannot be replayed together: ask for one at a time")
+        raise UsageError(
+            "--remove and --scale with different factors cannot be replayed together: ask for one at a time"
+        )
     host: dict[int, tuple[Ints, Ints]] = dict(a.scenario.host)
     for thread, (s, e) in b.scenario.host.items():
         if thread in host:

@@ -1,0 +1,320 @@
+"""Which interval a question is about: that of a request, a step, a range, a window, on which axis."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scopedown.account import steps as steps_of
+from scopedown.account.account import Account, account, window
+from scopedown.account.align import Alignment, align
+from scopedown.account.phases import Phase, phases
+from scopedown.account.population import SHARES, Chosen, nearest_rank, statistic
+from scopedown.account.population import interval as intervals_of
+from scopedown.account.timeline import Timeline
+from scopedown.errors import UsageError
+from scopedown.read.base import UNKNOWN, MonitorLog, RequestLog
+from scopedown.symptom import Symptom
+from scopedown.terms import Category, Metric, Statistic
+from scopedown.trace.model import NONE, HostKind
+from scopedown.units import show_ns
+
+
+@dataclass(slots=True)
+class Where:
+    """The user's own words for an interval; None where the symptom says it."""
+
+    begin: int | None = None
+    end: int | None = None
+    range: str | None = None
+    step: str | None = None
+    offset_ns: int | None = None
+
+
+@dataclass(slots=True)
+class Interval:
+    """What was chosen, and its account."""
+
+    account: Account
+    row: int | None = None
+    chosen: Chosen | None = None
+    alignment: Alignment | None = None
+    trace_is_other: bool = False
+    parts: int = 1
+    warnings: list[str] = field(default_factory=list)
+    recapture: list[str] = field(default_factory=list)
+    traced_rows: tuple[int, ...] = ()
+    """Rows of the log whose interval the capture holds."""
+
+
+def choose(
+    symptom: Symptom | None,
+    log: RequestLog | None,
+    timeline: Timeline | None,
+    monitor: MonitorLog | None,
+    where: Where,
+) -> Interval:
+    """Raises UsageError where the words name nothing."""
+    if where.begin is not None or where.end is not None or where.range is not None or where.step is not None:
+        return _named(symptom, timeline, where)
+    if symptom is not None and symptom.metric is Metric.STEP_TIME:
+        return _step(symptom, timeline)
+    if symptom is not None and log is not None and symptom.metric.is_latency:
+        return _request(symptom, log, timeline, monitor, where)
+    if timeline is None:
+        return _log_window(symptom, log)
+    if timeline.rows_span is None:
+        return _nothing(timeline)
+    lo, hi = timeline.rows_span
+    found = Interval(window(timeline, lo, hi))
+    if symptom is not None and symptom.metric.is_latency:
+        found.warnings.append(
+            f"no request log: the interval is the captured window of {show_ns(hi - lo)}, not the request; "
+            "give --from/--to, --range or --step, or add the log"
+        )
+        if symptom.observed_ns is not None and not 0.5 <= (hi - lo) / max(symptom.observed_ns, 1) <= 2:
+            found.recapture.append(
+                f"the captured window is {show_ns(hi - lo)} and the symptom {show_ns(symptom.observed_ns)}: "
+                "nothing says where in the capture the symptom lies"
+            )
+    return found
+
+
+def _nothing(timeline: Timeline) -> Interval:
+    """A capture without rows of any program: all of its window, unaccounted."""
+    lo, hi = timeline.trace.meta.window or (0, 1)
+    found = Interval(account([Phase(lo, max(hi, lo + 1), Category.OUTSIDE_CAPTURE, "no event was captured")], None))
+    found.recapture.append("the capture holds no event of a program: nothing can be accounted for")
+    return found
+
+
+def _named(symptom: Symptom | None, timeline: Timeline | None, where: Where) -> Interval:
+    if timeline is None or timeline.rows_span is None:
+        raise UsageError("--from/--to, --range and --step choose an interval of a trace: there is none with events")
+    lo, hi = timeline.rows_span
+    if where.range is not None:
+        return _range(timeline, where.range)
+    if where.step is not None:
+        found = steps_of.find(timeline.trace, timeline.calls, timeline.streams, lo, hi)
+        if found is None:
+            raise UsageError(
+                "--step: no steps were found in this capture (no repeated annotation, graph launch or kernel sequence)"
+            )
+        return _one_step(timeline, found, _step_number(where.step, found))
+    begin = lo if where.begin is None else where.begin
+    end = hi if where.end is None else where.end
+    if end <= begin:
+        raise UsageError(f"--from {begin} ns is not before --to {end} ns (the capture covers {lo} to {hi} ns)")
+    if end <= lo or begin >= hi:
+        raise UsageError(f"--from {begin} ns --to {end} ns lies outside the capture, which covers {lo} to {hi} ns")
+    del symptom
+    ending = timeline.ending(begin, end) or timeline.last_row(begin, end)
+    if ending is not None and ending.thread != NONE and ending.at < end:
+        ending = dataclasses.replace(ending, at=end)
+    whole = [Phase(begin, end, Category.UNACCOUNTED, "chosen interval")]
+    return Interval(account(whole, timeline, ending=ending))
+
+
+def _range(timeline: Timeline, text: str) -> Interval:
+    name, _, number = text.rpartition("#") if text.rpartition("#")[2].isdecimal() else (text, "", "1")
+    host, names = timeline.trace.host, timeline.trace.names
+    exact = [i for i, n in enumerate(names) if n == name] or [i for i, n in enumerate(names) if name in n]
+    rows = np.flatnonzero(
+        np.isin(host.name, exact)
+        & ((host.kind == HostKind.ANNOTATION) | (host.kind == HostKind.RANGE))
+        & (host.end > host.start)
+    )
+    if not len(rows):
+        some = sorted(
+            {names[n] for n in host.name[(host.kind == HostKind.ANNOTATION) | (host.kind == HostKind.RANGE)].tolist()}
+        )
+        known = ", ".join(repr(n[:40]) for n in some[:6]) or "none"
+        raise UsageError(f"--range {name!r}: no such range in the capture; there are: {known}")
+    k = int(number) - 1
+    if not 0 <= k < len(rows):
+        raise UsageError(f"--range {name!r}: the capture has {len(rows)} of them, not {k + 1}")
+    row = int(rows[k])
+    lo, hi, thread = int(host.start[row]), int(host.end[row]), int(host.thread[row])
+    return Interval(_on_thread(timeline, lo, hi, thread))
+
+
+def _on_thread(timeline: Timeline, lo: int, hi: int, thread: int) -> Account:
+    """A range is over when its thread is, unless the thread itself never touches the device."""
+    if thread != NONE and timeline.calls.thread_bound[thread + 1] > timeline.calls.thread_bound[thread]:
+        return account([Phase(lo, hi, Category.UNACCOUNTED, "range")], timeline, thread=thread)
+    return account([Phase(lo, hi, Category.UNACCOUNTED, "range")], timeline)
+
+
+def _step_number(text: str, found: steps_of.Steps) -> int:
+    if text == "median":
+        length = found.end - found.start
+        return int(np.argsort(length, kind="stable")[(len(length) - 1) // 2])
+    if not text.isdecimal() or int(text) >= len(found):
+        raise UsageError(f"--step {text}: this capture has {len(found)} steps, 0 to {len(found) - 1}, or 'median'")
+    return int(text)
+
+
+def _one_step(timeline: Timeline, found: steps_of.Steps, k: int) -> Interval:
+    lo, hi = int(found.start[k]), int(found.end[k])
+    if found.how is steps_of.How.ANNOTATION:
+        host = timeline.trace.host
+        row = np.flatnonzero((host.start == lo) & (host.end == hi))
+        thread = int(host.thread[row[0]]) if len(row) else NONE
+        return Interval(_on_thread(timeline, lo, hi, thread))
+    ending = timeline.last_row(lo, hi)
+    return Interval(account([Phase(lo, hi, Category.UNACCOUNTED, "step")], timeline, ending=ending))
+
+
+def _step(symptom: Symptom, timeline: Timeline | None) -> Interval:
+    if timeline is None or timeline.rows_span is None:
+        raise UsageError("step_time needs a trace with steps: none is among the evidence")
+    lo, hi = timeline.rows_span
+    found = steps_of.find(timeline.trace, timeline.calls, timeline.streams, lo, hi)
+    if found is None:
+        out = Interval(window(timeline, lo, hi))
+        out.recapture.append("no steps in this capture: annotate them (NVTX, ProfilerStep) or capture more of them")
+        return out
+    if symptom.statistic is Statistic.REQUEST:
+        return _one_step(timeline, found, _step_number(symptom.request or "median", found))
+    length = found.end - found.start
+    if symptom.statistic is Statistic.MEAN:
+        value = int(np.rint(length.mean()))
+        k = int(np.argmin(np.abs(length - value)))
+    else:
+        value = nearest_rank(length, SHARES[symptom.statistic])
+        k = int(np.argmax(length == value))
+    out = _one_step(timeline, found, k)
+    out.chosen = Chosen(k, value, int(length[k]), None, False, {"steps": len(found)})
+    return out
+
+
+def _request(
+    symptom: Symptom, log: RequestLog, timeline: Timeline | None, monitor: MonitorLog | None, where: Where
+) -> Interval:
+    chosen = statistic(log, symptom)
+    if chosen is None:
+        who = (
+            f"request {symptom.request!r}"
+            if symptom.statistic is Statistic.REQUEST
+            else f"{symptom.statistic} of {symptom.metric}"
+        )
+        raise UsageError(f"the log has no {symptom.metric} for {who}: check the id (the log has {len(log)} requests)")
+    row = chosen.row
+    found = phases(log, row, symptom.metric)
+    if found is None:
+        raise UsageError(f"request {log.id[row]!r} has no interval for {symptom.metric}: its stamps are absent")
+    parts = _parts(log, row, symptom.metric)
+    if timeline is None:
+        cut = _monitored(found.phases, monitor)
+        return Interval(account(cut, None), row, chosen, None, False, parts, list(found.warnings))
+    alignment = align(timeline.trace, log, where.offset_ns)
+    out_warnings = [*found.warnings, *(alignment.warnings if alignment is not None else ())]
+    traced = _traced(log, symptom.metric, timeline, alignment)
+    used, other = row, False
+    if traced and row not in traced:
+        # Another run's trace, or another request of this one: the one nearest in value stands for it.
+        begins, ends = intervals_of(log, symptom.metric)
+        used = min(traced, key=lambda r: (abs(int(ends[r] - begins[r]) - chosen.row_value_ns * parts), r))
+        other = True
+        again = phases(log, used, symptom.metric)
+        assert again is not None
+        found = again
+    if alignment is None or not traced:
+        what = (
+            "cannot be placed on the log's clock"
+            if alignment is None
+            else "does not cover this request or any other of the log"
+        )
+        lost = [
+            dataclasses.replace(p, category=Category.OUTSIDE_CAPTURE, label=f"{p.label}: outside the capture")
+            if p.category is Category.UNACCOUNTED
+            else p
+            for p in found.phases
+        ]
+        out = Interval(account(lost, None), row, chosen, alignment, False, parts, out_warnings)
+        out.recapture.append(f"the trace {what}")
+        return out
+    shifted = [
+        dataclasses.replace(p, start=alignment.on_trace(p.start), end=alignment.on_trace(p.end)) for p in found.phases
+    ]
+    marks = [m for m in alignment.marks if m.row == used]
+    token = 1 if symptom.metric is Metric.TTFT else None
+    made = account(shifted, timeline, marks=marks, token=token)
+    out = Interval(made, used, chosen, alignment, other, _parts(log, used, symptom.metric), out_warnings)
+    out.traced_rows = tuple(traced)
+    return out
+
+
+def _parts(log: RequestLog, row: int, metric: Metric) -> int:
+    """Into how many units the interval divides: tokens after the first, or gaps between chunks."""
+    if metric is Metric.TPOT and log.output_tokens[row] != UNKNOWN:
+        return max(int(log.output_tokens[row]) - 1, 1)
+    if metric is Metric.ITL:
+        return max(int(log.token_offsets[row + 1] - log.token_offsets[row]) - 1, 1)
+    return 1
+
+
+def _traced(log: RequestLog, metric: Metric, timeline: Timeline, alignment: Alignment | None) -> list[int]:
+    """Rows whose interval has more than half of its service inside the rows of the capture."""
+    span = timeline.rows_span
+    if alignment is None or span is None:
+        return []
+    begins, ends = intervals_of(log, metric)
+    known = (begins != UNKNOWN) & (ends != UNKNOWN)
+    begin = np.where(log.scheduled != UNKNOWN, np.maximum(log.scheduled, begins), begins) - alignment.offset_ns
+    begin = np.minimum(begin, ends - alignment.offset_ns)
+    end = ends - alignment.offset_ns
+    inside = np.minimum(end, span[1]) - np.maximum(begin, span[0])
+    return np.flatnonzero(known & (inside > 0) & (2 * inside >= end - begin)).tolist()
+
+
+def _monitored(found: Sequence[Phase], monitor: MonitorLog | None) -> list[Phase]:
+    """Monitor samples whose window lies inside an unexplained phase divide it; longer windows say nothing of it."""
+    out: list[Phase] = []
+    for p in found:
+        if (
+            p.category is not Category.UNACCOUNTED
+            or monitor is None
+            or not monitor.period_ns
+            or monitor.utilisation is None
+        ):
+            out.append(p)
+            continue
+        at = p.start
+        one = monitor.device == monitor.device[0] if len(monitor.device) else monitor.device.astype(bool)
+        for time, busy in zip(monitor.time[one].tolist(), monitor.utilisation[one].tolist(), strict=True):
+            begin = time - monitor.period_ns
+            if begin < at or time > p.end or busy != busy:
+                continue
+            active = int(monitor.period_ns * min(max(busy, 0.0), 100.0) / 100)
+            out.append(Phase(at, begin, p.category, p.label))
+            out.append(Phase(begin, begin + active, Category.DEVICE_ACTIVE, "monitor: some kernel ran"))
+            out.append(Phase(begin + active, time, Category.DEVICE_INACTIVE, "monitor: no kernel ran"))
+            at = time
+        out.append(Phase(at, p.end, p.category, p.label))
+    return [p for p in out if p.end > p.start]
+
+
+def _log_window(symptom: Symptom | None, log: RequestLog | None) -> Interval:
+    """The window of load as the sum of all requests' phases, in request-nanoseconds."""
+    if log is None or not len(log):
+        raise UsageError(
+            "the evidence has neither requests nor a trace with events: there is no interval to account for"
+        )
+    sums: dict[tuple[Category, str], int] = {}
+    for row in range(len(log)):
+        found = phases(log, row, Metric.E2E)
+        for p in found.phases if found is not None else ():
+            sums[p.category, p.label] = sums.get((p.category, p.label), 0) + p.ns
+    laid: list[Phase] = []
+    at = 0
+    for (category, label), ns in sums.items():
+        laid.append(Phase(at, at + ns, category, label))
+        at += ns
+    if not laid:
+        raise UsageError("no request of the log has both a start and an end: there is no interval to account for")
+    del symptom
+    return Interval(account(laid, None))

@@ -1,0 +1,170 @@
+"""Questions, reasons and labels of a decision, from its numbers."""
+
+from __future__ import annotations
+
+from scopedown.decide.command import Question
+from scopedown.decide.kernels import Family
+from scopedown.decide.select import Bound, Candidate, Selection
+from scopedown.decide.situation import Situation
+from scopedown.report import Rejected
+from scopedown.terms import Category, Kind, Scope
+from scopedown.units import show_ns, show_share
+
+_PHASE = {
+    Category.CLIENT: "the load client sent late",
+    Category.NETWORK: "the way to the engine (network and front end)",
+    Category.FRONTEND: "the front end",
+    Category.QUEUE: "waiting in the queue",
+    Category.SCHEDULER: "device work of other requests",
+}
+_CAUSE = {
+    Category.HOST_SYNC: "the return of synchronising calls",
+    Category.HOST_ALLOC: "allocation and release of memory",
+    Category.HOST_COPY: "blocking copy calls",
+    Category.HOST_MODULE: "module load or compilation",
+    Category.HOST_OS_WAIT: "waits of the operating system",
+    Category.DEVICE_COPY: "copies that nothing overlaps",
+    Category.DEVICE_MEMSET: "memsets",
+    Category.DEPENDENCY: "waits for work of another device or stream",
+}
+_ANSWERS = {
+    Scope.TIMELINE: "when the host submits and when the device executes",
+    Scope.FRAMEWORK: "which host code runs between launches",
+    Scope.KERNEL: "how far one launch is from its roofs",
+    Scope.SOURCE: "which lines of one kernel make its traffic or its waits",
+    Scope.INSTRUCTIONS: "what the compiler made of one kernel",
+}
+
+
+def question_of(s: Situation, x: Selection) -> Question | None:
+    """What the next measurement is to answer; None takes the scope's first question."""
+    categories = x.winner.categories if x.winner is not None else ()
+    if x.kind is Kind.RECAPTURE:
+        return Question.TIMELINE if x.scope is Scope.TIMELINE else Question.STAMPS
+    if Category.CLIENT in categories:
+        return Question.CLIENT
+    if Category.DEVICE_OPAQUE_GRAPH in categories:
+        return Question.GRAPH_NODES
+    if Category.DEVICE_COLLECTIVE in categories:
+        return Question.RANKS
+    if Category.HOST_OS_WAIT in categories:
+        return Question.OS
+    if x.scope is Scope.TIMELINE:
+        return Question.TIMELINE
+    del s
+    return None
+
+
+def question(s: Situation, x: Selection, families: list[Family]) -> str:
+    """The question that the next step answers, as a sentence."""
+    c = x.winner
+    if x.kind is Kind.ENOUGH:
+        return "Is anything left to do? No: the symptom is within its target."
+    if x.kind is Kind.RECAPTURE:
+        return "What happened in the part of the interval that the evidence does not cover?"
+    if c is None:
+        return f"What does the {x.scope} scope say of this interval?"
+    amount = show_ns(c.path_ns)
+    if x.kind is Kind.CHANGE:
+        what = _PHASE.get(c.categories[0]) or _CAUSE.get(c.categories[0]) or c.categories[0]
+        return f"Does the {s.metric} fall by up to {show_ns(c.reachable_ns)} when {what} ({amount} on the path) is taken away?"
+    if c.scope is Scope.KERNEL and c.family is not None:
+        return (
+            f"How far is one launch of {c.family.name} (median {show_ns(c.family.median_ns)}, "
+            f"{c.family.launches} launches, {amount} on the path) from its roofs?"
+        )
+    if c.scope is Scope.FRAMEWORK:
+        return f"Which host code makes the {amount} of the path in which the host had not asked for work or was asking?"
+    if c.categories == (Category.DEVICE_COLLECTIVE,):
+        return f"Which rank arrives last at the collectives that hold {amount} of the path?"
+    if c.categories == (Category.DEVICE_OPAQUE_GRAPH,):
+        return f"What is inside the graph launches that hold {amount} of the path?"
+    if c.categories == (Category.QUEUE,):
+        return f"How much of the {s.metric} is queue? An estimate from requests in flight says {amount}."
+    del families
+    return f"When does the host submit and the device execute in the {amount} that nothing has looked into?"
+
+
+def why(s: Situation, x: Selection) -> str:
+    """Why this scope: the amounts that decided."""
+    total = s.total_ns
+    if x.kind is Kind.ENOUGH and s.symptom is not None:
+        value = s.chosen.value_ns if s.chosen is not None else total // s.parts
+        return f"{s.symptom.metric} is {show_ns(value)}, its target {show_ns(s.symptom.target_ns or 0)}: it is met."
+    limit = f"material here is {show_ns(x.material_ns)} ({show_share(x.material_ns, total)} of {show_ns(total)})"
+    if x.kind is Kind.RECAPTURE:
+        reasons = "; ".join(s.recapture) or _largest(s, x)
+        return f"{reasons}. {limit[0].upper()}{limit[1:]}."
+    c = x.winner
+    if c is None:
+        return f"Asked for; {_largest(s, x)}. {limit[0].upper()}{limit[1:]}."
+    parts = [_holds(s, c)]
+    others = [o for o in x.candidates if o is not c and o.reachable_ns >= x.material_ns]
+    if others:
+        parts.append("also material: " + ", ".join(f"{_name(o)} {show_ns(o.reachable_ns)}" for o in others[:3]))
+    parts.append(limit)
+    if s.distance_ns:
+        parts.append(f"the target is {show_ns(s.distance_ns)} away")
+    return "; ".join(parts) + "."
+
+
+def _holds(s: Situation, c: Candidate) -> str:
+    share = show_share(c.path_ns, s.total_ns)
+    saves = f"; taking it out saves {show_ns(c.reachable_ns)} by replay" if c.reachable_ns != c.path_ns else ""
+    busy = s.busy_share()
+    idle = f" while the device is busy {100 * busy:.1f} % of the covered interval" if busy is not None and c.scope is Scope.FRAMEWORK else ""
+    return f"{_name(c)} holds {show_ns(c.path_ns)} ({share}) of the interval{idle}{saves}"
+
+
+def _name(c: Candidate) -> str:
+    if c.family is not None:
+        return f"kernel family {c.family.name}"
+    if c.scope is Scope.FRAMEWORK and len(c.categories) > 1:
+        return "host time without a cause"
+    first = c.categories[0]
+    return _PHASE.get(first) or _CAUSE.get(first) or str(first)
+
+
+def _largest(s: Situation, x: Selection) -> str:
+    if not x.candidates:
+        return f"no line of the {show_ns(s.total_ns)} competes"
+    c = x.candidates[0]
+    return f"the largest candidate, {_name(c)}, could save {show_ns(c.reachable_ns)}"
+
+
+def rejected(s: Situation, x: Selection) -> list[Rejected]:
+    """Each narrower scope with the most that it could explain, and why it would be premature."""
+    out = []
+    for b in x.bounds:
+        distance = s.distance_ns
+        out.append(
+            Rejected(
+                scope=b.scope,
+                bound_ns=b.ns,
+                bound_share=s.share(b.ns),
+                bound_of_distance=b.ns / distance if distance else None,
+                reasons=_reasons(s, x, b),
+            )
+        )
+    return out
+
+
+def _reasons(s: Situation, x: Selection, b: Bound) -> list[str]:
+    out = []
+    unseen = s.account.timeline is None or s.account.service is None
+    answers = _ANSWERS[b.scope]
+    if x.kind is Kind.ENOUGH:
+        return [f"the target is met: it is not needed to know {answers}"]
+    if unseen:
+        out.append(f"nothing yet says whether any of the {show_ns(b.ns)} lies where it would tell {answers}")
+    elif b.ns < x.material_ns:
+        out.append(f"all that it could explain is {show_ns(b.ns)}, below the material {show_ns(x.material_ns)}")
+    elif b.ns < x.reachable_ns:
+        out.append(f"it could explain at most {show_ns(b.ns)}; the {x.scope} scope can reach {show_ns(x.reachable_ns)}")
+    else:
+        out.append(f"it could explain up to {show_ns(b.ns)}, but the {x.scope} scope has to say first which part matters")
+    if s.distance_ns and not unseen and b.ns < s.distance_ns:
+        out.append(f"even with all of it gone the target is missed by {show_ns(s.distance_ns - b.ns)}")
+    if b.scope in (Scope.SOURCE, Scope.INSTRUCTIONS) and not unseen:
+        out.append("no kernel report names a limiter or leaves a question to the compiler")
+    return out
