@@ -93,7 +93,13 @@ def export(
     if kept.exists():
         return kept
     # A folder of its own: nsys writes beside its output, and what fails or is stopped half-way must not be found later.
-    with tempfile.TemporaryDirectory(prefix="export-", dir=folder) as made:
+    try:
+        scratch = tempfile.TemporaryDirectory(prefix="export-", dir=folder)
+    except OSError as e:
+        raise InputError(
+            folder, "", f"the cache folder cannot be written ({e.strerror})", "set SCOPEDOWN_CACHE to a folder of yours"
+        ) from None
+    with scratch as made:
         out = Path(made) / "out.sqlite"
         argv = [tool, "export", "--type", "sqlite", "-o", str(out), str(path.absolute())]
         code, said = _run(argv, timeout_s)

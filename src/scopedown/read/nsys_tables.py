@@ -68,11 +68,13 @@ class Database:
     def _reading(self, where: str) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, sqlite3.Warning) as e:
+        except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as e:
+            # SQLite quotes the damaged bytes in its message, which then cannot be decoded.
+            said = "malformed schema" if isinstance(e, UnicodeDecodeError) else " ".join(str(e).split())
             raise InputError(
                 self.path,
                 where,
-                f"expected a whole SQLite database, SQLite says: {e}",
+                f"expected a whole SQLite database, SQLite says: {said}",
                 "export it again: nsys export --type sqlite -o NEW.sqlite REPORT.nsys-rep",
             ) from None
 
