@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from scopedown.account import scenarios
-from scopedown.account.account import Account, ledger_lines
+from scopedown.account.account import Account, LedgerLine, ledger_lines
 from scopedown.account.choose import Interval, Where, choose
 from scopedown.account.groups import Group, nearest
 from scopedown.account.laws import estimate_queue, laws, load_of
@@ -154,13 +154,21 @@ def _inquire(case: Case, options: Options) -> _Inquiry:
     monitor = monitors[0].content if monitors else None
     timeline = Timeline(_trace(trace)) if trace is not None else None
     where = Where(
-        _time(options.begin), _time(options.end), options.range, options.step, _offset(options, logs[0] if logs else None)
+        _time(options.begin),
+        _time(options.end),
+        options.range,
+        options.step,
+        _offset(options, logs[0] if logs else None),
     )
     assert monitor is None or isinstance(monitor, MonitorLog)
     interval = choose(case.symptom, log, timeline, monitor, where)
     covered = coverage(timeline.trace) if timeline is not None else None
     evidence = {}
-    for role, artifact in (("log", logs[0] if logs else None), ("trace", trace), ("monitor", monitors[0] if monitors else None)):
+    for role, artifact in (
+        ("log", logs[0] if logs else None),
+        ("trace", trace),
+        ("monitor", monitors[0] if monitors else None),
+    ):
         if artifact is not None:
             evidence[role] = str(artifact.path)
     situation = _situation(case, interval, log, monitor, covered, evidence)
@@ -185,7 +193,11 @@ def _time(text: str | None) -> int | None:
 
 def _offset(options: Options, log: Artifact | None) -> int | None:
     """Added to the log's times; the alignment counts the other way round."""
-    given = _time(options.offset) if options.offset is not None else (log.extra.get("offset_ns") if log is not None else None)
+    given = (
+        _time(options.offset)
+        if options.offset is not None
+        else (log.extra.get("offset_ns") if log is not None else None)
+    )
     return None if given is None else -int(given)
 
 
@@ -207,12 +219,16 @@ def _situation(
         log=log,
         row=row,
         chosen=interval.chosen,
-        place=place(log, symptom.metric, row, interval.traced_rows) if latency and log and symptom and row is not None else None,
+        place=place(log, symptom.metric, row, interval.traced_rows)
+        if latency and log and symptom and row is not None
+        else None,
         confirmation=confirm(log, symptom, interval.chosen) if latency and log and symptom else None,
         wave=first_wave(log, symptom) if latency and log and symptom else None,
         load=load_of(log) if log is not None else None,
         queue=estimate_queue(log) if log is not None and latency and _no_stamps(log) else None,
-        differences=tuple(against_median(log, row, symptom.metric)) if latency and log and symptom and row is not None else (),
+        differences=tuple(against_median(log, row, symptom.metric))
+        if latency and log and symptom and row is not None
+        else (),
         monitor=monitor,
         coverage=covered,
         parts=interval.parts,
@@ -303,14 +319,16 @@ def _report(
     )
 
 
-def _lines(lines: list, total: int, traced: bool, statements: list[StatementReport]) -> list[Line]:  # type: ignore[type-arg]
+def _lines(lines: list[LedgerLine], total: int, traced: bool, statements: list[StatementReport]) -> list[Line]:
     out = []
     for i, line in enumerate(lines, 1):
         c: Category = line.category
         seen = EXPLAINED_BY.get(c, Scope.TIMELINE if traced else Scope.APPLICATION)
         if c in (Category.DEVICE_ACTIVE, Category.DEVICE_INACTIVE):
             seen = Scope.APPLICATION
-        told = next((t.id for t in statements if t.category == c and (t.subject == line.label or line.label in t.text)), None)
+        told = next(
+            (t.id for t in statements if t.category == c and (t.subject == line.label or line.label in t.text)), None
+        )
         out.append(
             Line(
                 id=f"L{i}",
@@ -320,8 +338,8 @@ def _lines(lines: list, total: int, traced: bool, statements: list[StatementRepo
                 share=line.ns / total if total else 0.0,
                 count=line.count,
                 scope=seen,
-                explained=c in EXPLAINED_BY,
-                resolvable_by=[] if c in EXPLAINED_BY else list(RESOLVABLE_BY[c]),
+                explained=c in EXPLAINED_BY or line.tool,
+                resolvable_by=[] if c in EXPLAINED_BY or line.tool else list(RESOLVABLE_BY[c]),
                 statement=told,
             )
         )
@@ -342,7 +360,7 @@ def _devices(a: Account, s: Situation) -> list[DeviceReport]:
             total_ns=int(d.segments.ns.sum()),
             busy_ns=d.busy_ns,
             busy_is_lower_bound=holes,
-            lines=_lines(ledger_lines(d.segments, a.labels), int(d.segments.ns.sum()), True, []),
+            lines=_lines(ledger_lines(d.segments, a), int(d.segments.ns.sum()), True, []),
         )
         for d in a.devices
     ]

@@ -17,7 +17,7 @@ from scopedown.account.replay import Replay
 from scopedown.account.segments import Segments, check_partition, concat, merge_equal, one
 from scopedown.account.timeline import Ending, Timeline
 from scopedown.terms import CATEGORIES, Category
-from scopedown.trace.model import NONE, HostKind, Names
+from scopedown.trace.model import NONE, HostKind, Ints, Names
 
 _IMMEDIATE = re.compile("immediate", re.IGNORECASE)
 
@@ -32,6 +32,8 @@ class LedgerLine:
     """Label code."""
     ns: int
     count: int
+    tool: bool
+    """The profiler's own overhead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,15 @@ class Account:
         codes = [c.code for c in categories]
         return int(self.path.ns[np.isin(self.path.category, codes)].sum())
 
+    @property
+    def tool_labels(self) -> Ints:
+        return self.timeline.host.tool if self.timeline is not None else np.empty(0, np.int64)
+
     def lines(self) -> list[LedgerLine]:
-        return ledger_lines(self.path, self.labels)
+        return ledger_lines(self.path, self)
 
 
-def ledger_lines(segs: Segments, labels: Names) -> list[LedgerLine]:
+def ledger_lines(segs: Segments, of: Account) -> list[LedgerLine]:
     """One line a category and label, largest first; the lines sum to the segments' total, exactly."""
     if not len(segs):
         return []
@@ -76,11 +82,11 @@ def ledger_lines(segs: Segments, labels: Names) -> list[LedgerLine]:
     sums = np.zeros(len(keys), np.int64)
     np.add.at(sums, where, merged.ns)
     counts = np.bincount(where, minlength=len(keys))
-    out = []
+    out, tool = [], set(of.tool_labels.tolist())
     for key, ns, count in zip(keys.tolist(), sums.tolist(), counts.tolist(), strict=True):
         code = key % width - 1
-        text = labels.values[code] if code >= 0 else ""
-        out.append(LedgerLine(CATEGORIES[key // width], text, code, ns, count))
+        text = of.labels.values[code] if code >= 0 else ""
+        out.append(LedgerLine(CATEGORIES[key // width], text, code, ns, count, code in tool))
     return sorted(out, key=lambda x: (-x.ns, x.category, x.label))
 
 
@@ -120,7 +126,7 @@ def account(
             parts.append(one(a, b, Category.UNACCOUNTED, labels.code("no event of the trace lies in it")))
             continue
         parts.append(timeline.path(a, ending))
-        parts.append(_return(timeline, ending, b, marks, whole_thread=thread != NONE or not marks and token is None))
+        parts.append(_return(timeline, ending, b, marks, whole_thread=thread != NONE or (not marks and token is None)))
         service, replay = (a, ending.at), timeline.replay(a, ending)
     path = concat(parts)
     check_partition(path, lo, hi)

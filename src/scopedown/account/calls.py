@@ -42,6 +42,12 @@ class Calls:
     def __len__(self) -> int:
         return len(self.start)
 
+    @property
+    def handed_over(self) -> Ints:
+        """When the work was with the device: the call's return; for a call that waits for its own op, soon after its
+        start."""
+        return np.where(self.blocking, np.minimum(self.end, self.start + CLOCK_TOLERANCE_NS), self.end)
+
 
 @dataclass(frozen=True, slots=True)
 class Streams:

@@ -49,6 +49,7 @@ class Host:
         self.before_first = labels.code("thread has no event before this")
         self.not_running = labels.code("thread not running (off the core)")
         self.category, self.label = _classify(trace, calls, labels)
+        self.tool = _tool_labels(trace, labels)
 
     def flat(self, thread: int) -> tuple[Flat, Ints]:
         """The flattened thread and the rows of ``Trace.host`` that its owners index."""
@@ -159,6 +160,13 @@ def _classify(trace: Trace, calls: Calls, labels: Names) -> tuple[Ints, Ints]:
     modules = np.array([overhead_meaning(n) is OverheadMeaning.MODULE for n in trace.names] or [False])
     codes[overhead[modules[host.name[overhead]]]] = Category.HOST_MODULE.code
     return codes, label
+
+
+def _tool_labels(trace: Trace, labels: Names) -> Ints:
+    """Labels of the profiler's own overhead: time that the program does not have without it."""
+    used = np.unique(trace.host.name[trace.host.kind == HostKind.OVERHEAD])
+    tool = [n for n in used.tolist() if overhead_meaning(trace.names[n]) is OverheadMeaning.TOOL]
+    return np.array(sorted({labels.code(trace.names[n]) for n in tool}), np.int64)
 
 
 def _labels(trace: Trace, labels: Names) -> Ints:

@@ -69,6 +69,7 @@ class Graph:
         self.op_prev, self.op_call = st.previous.tolist(), calls.of_op.tolist()
         self.call_start, self.call_end = calls.start.tolist(), calls.end.tolist()
         self.call_thread, self.awaited = calls.thread.tolist(), calls.awaited.tolist()
+        self.handed_over = calls.handed_over.tolist()
         self.waited_event = _event_waits(trace, st, calls)
         self.peer = _collective_peers(trace)
         order = np.argsort(ops.end, kind="stable")
@@ -158,7 +159,7 @@ class Graph:
         prev_end = min(self.op_end[prev], t) if prev != NONE else NONE
         if call == NONE:
             return self._unknown(pieces, lo, t, op, prev, prev_end)
-        called, returned = self.call_start[call], self.call_end[call]
+        called, returned = self.call_start[call], self.handed_over[call]
         if called >= t:
             # The op starts before its call: the clocks disagree, or the join is wrong. Its stream is all that is left.
             return self._unknown(pieces, lo, t, op, prev, prev_end)
@@ -168,6 +169,12 @@ class Graph:
             return self._jump(pieces, lo, t, op, event, min(event_end, t))
         if prev != NONE and (prev_end >= returned or t - prev_end <= STREAM_SLACK_NS):
             return self._jump(pieces, lo, t, op, prev, prev_end)
+        if prev != NONE and prev_end > called and self.awaited[call] == op:
+            # A blocking copy was queued behind the op before it: its call returns after the copy, so the return says
+            # nothing. The host's own part is what lies between the two ops.
+            if max(prev_end, lo) < t:
+                pieces.append((max(prev_end, lo), t, Step.CALL, op))
+            return max(prev_end, lo), prev, NONE
         if t - returned > self.plausible_ns:
             other = self.ended_before(t, other_than=op)
             if other != NONE and t - self.op_end[other] <= CROSS_SLACK_NS:

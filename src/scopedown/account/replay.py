@@ -69,10 +69,17 @@ class Replay:
         call, prev = c.of_op, g.streams.previous
         has_call, has_prev = call >= 0, prev >= 0
         called = np.where(has_call, c.start[call] if len(c) else 0, 0)
-        returned = np.where(has_call, c.end[call] if len(c) else 0, 0)
+        returned = np.where(has_call, c.handed_over[call] if len(c) else 0, 0)
         prev_end = np.where(has_prev, np.minimum(ops.end[prev], np.iinfo(np.int64).max), 0)
         has_call = has_call & (called < ops.start)
-        behind = has_prev & ((prev_end >= returned) | (ops.start - prev_end <= STREAM_SLACK_NS) | ~has_call)
+        # A blocking copy returns after its own end: it was queued if its stream was busy when the call was made.
+        own_wait = has_call & (np.where(has_call, c.awaited[call] if len(c) else NONE, NONE) == np.arange(n))
+        behind = has_prev & (
+            (prev_end >= returned)
+            | (ops.start - prev_end <= STREAM_SLACK_NS)
+            | ~has_call
+            | own_wait & (prev_end > called)
+        )
         self.dep = np.full(n, NONE, np.int64)
         for o, d in g.waited_event.items():
             self.dep[o] = d

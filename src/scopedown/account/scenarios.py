@@ -145,8 +145,9 @@ def segments_where(account: Account, test: Callable[[Segments], Mask], keep: flo
 
 
 def category(account: Account, *categories: Category, keep: float = 0.0) -> Cut:
-    codes = [c.code for c in categories]
-    cut = segments_where(account, lambda s: np.isin(s.category, codes), keep)
+    """All time of the categories; the profiler's own overhead is not among what can be taken out."""
+    codes, tool = [c.code for c in categories], account.tool_labels
+    cut = segments_where(account, lambda s: np.isin(s.category, codes) & ~np.isin(s.label, tool), keep)
     if Category.LAUNCH in categories and account.timeline is not None and account.service is not None:
         cut.scenario.launches = _ops(account)
         launch = account.path.category == Category.LAUNCH.code

@@ -113,7 +113,19 @@ class Timeline:
             at = min(int(ops.end[op]), hi)
             if best is None or at > best.at:
                 best = Ending(at, NONE, op)
-        return best
+        return best if best is not None else self._host_only(lo, hi)
+
+    def _host_only(self, lo: int, hi: int) -> Ending | None:
+        """Without calls and ops: the thread with the most named host time is the one to follow."""
+        host = self.trace.host
+        mine = (host.thread >= 0) & (host.start < hi) & (host.end > lo) & (host.kind != HostKind.OVERHEAD)
+        ranges = mine & (host.kind != HostKind.OS)
+        rows = np.flatnonzero(ranges if ranges.any() else mine)
+        if not len(rows):
+            return None
+        held = np.zeros(len(self.trace.threads), np.int64)
+        np.add.at(held, host.thread[rows], np.minimum(host.end[rows], hi) - np.maximum(host.start[rows], lo))
+        return Ending(hi, int(held.argmax()), NONE)
 
     def path(self, lo: int, ending: Ending) -> Segments:
         """The critical path of [lo, ending.at), exactly tiled."""

@@ -42,16 +42,20 @@ def server_of(flag: str, declared: dict[str, str], trace: Trace | None) -> tuple
     return Server.PLAIN, None
 
 
-def context(
-    case: Case, s: Situation, x: Selection, families: list[Family], trace: Trace | None, flag: str
-) -> Context:
+def context(case: Case, s: Situation, x: Selection, families: list[Family], trace: Trace | None, flag: str) -> Context:
     server, version = server_of(flag, case.contract, trace)
     family = x.winner.family if x.winner is not None and x.winner.family is not None else None
     if family is None and x.scope in (Scope.KERNEL, Scope.SOURCE, Scope.INSTRUCTIONS) and families:
         family = families[0]
     log, row = s.log, s.row
-    tokens_in = int(log.input_tokens[row]) if log is not None and row is not None and log.input_tokens[row] != UNKNOWN else None
-    tokens_out = int(log.output_tokens[row]) if log is not None and row is not None and log.output_tokens[row] != UNKNOWN else None
+    tokens_in = (
+        int(log.input_tokens[row]) if log is not None and row is not None and log.input_tokens[row] != UNKNOWN else None
+    )
+    tokens_out = (
+        int(log.output_tokens[row])
+        if log is not None and row is not None and log.output_tokens[row] != UNKNOWN
+        else None
+    )
     return Context(
         server=server,
         version=version,

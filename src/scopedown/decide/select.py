@@ -100,7 +100,10 @@ def _met(s: Situation) -> bool:
 def _winner(candidates: list[Candidate], material: int) -> Candidate | None:
     able = [c for c in candidates if c.reachable_ns >= max(material, 1)]
     if not able:
-        return None
+        # Host and device in balance: each hides the other, and neither alone saves what it holds. The larger one on
+        # the path is the question all the same.
+        held = [c for c in candidates if c.path_ns >= max(material, 1)]
+        return min(held, key=lambda c: (-c.path_ns, c.scope.width), default=None)
     best = able[0]
     near = [c for c in able if c.scope.width < best.scope.width and c.reachable_ns >= best.reachable_ns - material]
     return min(near, key=lambda c: (c.scope.width, -c.reachable_ns)) if near else best
@@ -143,8 +146,7 @@ def _replayed(s: Situation, families: list[Family]) -> Iterator[Candidate]:
     a = s.account
     rows: list[tuple[Kind, Scope, int, tuple[Category, ...], Family | None, Cut]] = []
     host = tuple(c for c in HOST_WITHOUT_CAUSE if s.path_ns(c))
-    if host:
-        ns = a.ns_of(*host)
+    if host and (ns := s.host_without_cause_ns()):
         rows.append((Kind.MEASURE, Scope.FRAMEWORK, ns, tuple(sorted(host)), None, scenarios.category(a, *host)))
     causes = sorted(((s.path_ns(c), c) for c in (*_TIMELINE_CAUSES, *_HOST_CAUSES)), reverse=True)
     for ns, c in causes[:REPLAYED]:
@@ -175,7 +177,7 @@ def _bounds(s: Situation, families: list[Family]) -> Iterator[Bound]:
     top = families[0] if families else None
     cuts = [scenarios.category(a, *framework), scenarios.kernels(a)] + ([top.cut(a)] if top else [])
     gains = scenarios.saved(a, cuts)
-    host_ns = a.ns_of(*framework)
+    host_ns = s.host_without_cause_ns() + a.ns_of(*_HOST_CAUSES)
     opaque = a.ns_of(Category.DEVICE_OPAQUE_GRAPH)
     yield Bound(Scope.FRAMEWORK, min(gains[0], host_ns) + outside, host_ns)
     yield Bound(Scope.KERNEL, min(gains[1], kernel_ns) + opaque + outside, kernel_ns)

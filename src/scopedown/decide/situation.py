@@ -13,7 +13,7 @@ from scopedown.account.population import Chosen, Place
 from scopedown.account.repeats import Confirmation, FirstWave
 from scopedown.read.base import MonitorLog, RequestLog
 from scopedown.symptom import Symptom
-from scopedown.terms import CATEGORIES, Category, Metric
+from scopedown.terms import CATEGORIES, HOST_WITHOUT_CAUSE, Category, Metric
 from scopedown.trace.coverage import Coverage
 
 #: Shares that make time material (the case may say another amount).
@@ -84,6 +84,12 @@ class Situation:
         if not found or not self.account.total_ns:
             return None
         return max(d.busy_ns / max(int(d.segments.ns.sum()), 1) for d in found)
+
+    def host_without_cause_ns(self) -> int:
+        """Host time on the path that no event explains, without the profiler's own overhead."""
+        path = self.account.path
+        mine = np.isin(path.category, [c.code for c in HOST_WITHOUT_CAUSE])
+        return int(path.ns[mine & ~np.isin(path.label, self.account.tool_labels)].sum())
 
     def host_ns(self) -> int:
         codes = [i for i, c in enumerate(CATEGORIES) if c.startswith("host.")]

@@ -112,7 +112,11 @@ def _holds(s: Situation, c: Candidate) -> str:
     share = show_share(c.path_ns, s.total_ns)
     saves = f"; taking it out saves {show_ns(c.reachable_ns)} by replay" if c.reachable_ns != c.path_ns else ""
     busy = s.busy_share()
-    idle = f" while the device is busy {100 * busy:.1f} % of the covered interval" if busy is not None and c.scope is Scope.FRAMEWORK else ""
+    idle = (
+        f" while the device is busy {100 * busy:.1f} % of the covered interval"
+        if busy is not None and c.scope is Scope.FRAMEWORK
+        else ""
+    )
     return f"{_name(c)} holds {show_ns(c.path_ns)} ({share}) of the interval{idle}{saves}"
 
 
@@ -162,7 +166,9 @@ def _reasons(s: Situation, x: Selection, b: Bound) -> list[str]:
     elif b.ns < x.reachable_ns:
         out.append(f"it could explain at most {show_ns(b.ns)}; the {x.scope} scope can reach {show_ns(x.reachable_ns)}")
     else:
-        out.append(f"it could explain up to {show_ns(b.ns)}, but the {x.scope} scope has to say first which part matters")
+        out.append(
+            f"it could explain up to {show_ns(b.ns)}, but the {x.scope} scope has to say first which part matters"
+        )
     if s.distance_ns and not unseen and b.ns < s.distance_ns:
         out.append(f"even with all of it gone the target is missed by {show_ns(s.distance_ns - b.ns)}")
     if b.scope in (Scope.SOURCE, Scope.INSTRUCTIONS) and not unseen:

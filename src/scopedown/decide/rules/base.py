@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from scopedown.account.groups import Group, GapGroup, nearest
+from scopedown.account.groups import GapGroup, Group, nearest
 from scopedown.account.scenarios import Cut
 from scopedown.decide.situation import Situation
 from scopedown.decide.statement import Statement
