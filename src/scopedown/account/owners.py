@@ -92,13 +92,13 @@ def owners(timeline: Timeline, own_ids: Collection[str], other_ids: Collection[s
 
 def _named(text: str, own: frozenset[str], others: frozenset[str]) -> str | None:
     """ "" for a range that names the request itself, another request's id, or None."""
-    words = _WORD.findall(text)
+    words: list[str] = _WORD.findall(text)
     if any(w in own for w in words):
         return ""
     known = next((w for w in words if w in others and (len(w) > 2 or not w.isdigit())), None)
     if known is not None:
         return known
-    ids = [next(g for g in m.groups() if g) for m in _GENERIC.finditer(text)]
+    ids: list[str] = [m[m.lastindex or 0] for m in _GENERIC.finditer(text)]
     if any(i in own for i in ids):
         return ""
     return ids[0] if ids else None
