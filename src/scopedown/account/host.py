@@ -15,6 +15,8 @@ from scopedown.trace.names import ApiMeaning, OverheadMeaning, overhead_meaning,
 #: A launch call longer than this, and than LONG_CALL_FACTOR times the median of its name, hides something.
 LONG_CALL_NS = 100_000
 LONG_CALL_FACTOR = 10
+#: Ends the label of such a call where no record inside it says what it did.
+UNNAMED = ": long call, cause not recorded"
 
 _OF_MEANING = {
     ApiMeaning.SYNC: Category.HOST_SYNC,
@@ -155,7 +157,7 @@ def _classify(trace: Trace, calls: Calls, labels: Names) -> tuple[Ints, Ints]:
         hidden = hidden[codes[hidden] == Category.HOST_API.code]
         for name in np.unique(calls.name[calls.of_event[hidden]]).tolist():
             rows = hidden[calls.name[calls.of_event[hidden]] == name]
-            label[rows] = labels.code(f"{trace.names[name]}: long call, cause not recorded")
+            label[rows] = labels.code(trace.names[name] + UNNAMED)
     overhead = np.flatnonzero(host.kind == HostKind.OVERHEAD)
     modules = np.array([overhead_meaning(n) is OverheadMeaning.MODULE for n in trace.names] or [False])
     codes[overhead[modules[host.name[overhead]]]] = Category.HOST_MODULE.code

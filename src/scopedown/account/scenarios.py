@@ -195,6 +195,26 @@ def _launches(account: Account, fixed: Mask, keep: float) -> Cut:
     return Cut(scenario, fixed, int(fixed.sum()), int(account.path.ns[fixed].sum()))
 
 
+def host_time(account: Account, thread: int, start: Ints, end: Ints, keep: float = 0.0) -> Cut:
+    """A thread's own time in disjoint sorted intervals, launch calls with it; waits in them stay."""
+    none = np.zeros(len(account.path), bool)
+    if account.timeline is None or account.service is None:
+        return Cut(Scenario(keep), none, 0, 0)
+    s, e = without_waits(account.timeline.graph, thread, *intervals.clip(start, end, *account.service))
+    return Cut(Scenario(keep, {thread: (s, e)}), none, len(start), int((e - s).sum()))
+
+
+def waits(account: Account, chosen: Mask) -> Cut:
+    """Waits that are not made (a mask over the calls): their threads run on at once."""
+    none = np.zeros(len(account.path), bool)
+    if account.timeline is None or account.service is None:
+        return Cut(Scenario(), none, 0, 0)
+    c = account.timeline.calls
+    made = chosen & c.blocking
+    text = "the host goes on without the result that it waited for"
+    return Cut(Scenario(calls=made), none, int(made.sum()), int((c.end - c.start)[made].sum()), (text,))
+
+
 def host_named(account: Account, pattern: re.Pattern[str], keep: float = 0.0) -> Cut:
     """All host time inside events whose name matches, with all that they enclose; a matching wait is not made."""
     t = account.timeline
