@@ -39,7 +39,7 @@ from scopedown.trace.model import NONE, OpKind
 ALLOCATING = frozenset({"cudaMalloc", "cudaFree", "cudaMallocAsync", "cudaFreeAsync", "cudaHostAlloc", "cudaFreeHost"})
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Piece:
     """A stretch of a host thread. Pieces of a thread follow each other without a hole."""
 
@@ -54,7 +54,7 @@ class Piece:
     """(thread, index) of the piece of another thread whose end is this piece's start and bound it."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Op:
     work: Work
     device: int
@@ -120,7 +120,7 @@ class EventRecord:
     """The op whose completion completes the event."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Recorded:
     """Everything that happened."""
 

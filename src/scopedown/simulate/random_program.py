@@ -26,7 +26,7 @@ def random_program(seed: int, steps: int = 12) -> Program:
             giver, taker = rng.sample(range(len(threads)), 2)
             threads[giver].signal(f"hand over {step}")
             threads[taker].wait_for(f"hand over {step}")
-    threads[0].sync(stream=None, device=0)
+    threads[0].sync(stream=7, device=0)
     threads[0].mark("end")
     return program
 

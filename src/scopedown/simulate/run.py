@@ -55,7 +55,7 @@ def by_tag(segments: Iterable[Segment]) -> dict[str, int]:
     return {t: n for t, n in total.items() if n}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     program: Program
     recorded: Recorded

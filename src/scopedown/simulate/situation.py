@@ -63,7 +63,7 @@ class MonitorPlan:
     end: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Situation:
     """A program that ran (or none: logs only), the log around it, and what should be said about them."""
 
@@ -105,7 +105,7 @@ class Situation:
         raise ValueError(f"no single interval for {self.symptom.metric}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Truth:
     situation: Situation
     interval_ns: tuple[int, int]

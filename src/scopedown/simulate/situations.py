@@ -28,7 +28,7 @@ def worked_example(seed: int) -> Situation:
     """One prompt of 2,048 tokens: 121 ms to the first token, the device active 35 %; shape logic before every layer."""
     s = Server(seed)
     with s.step("prefill step"):
-        s.engine.host(4_600_000, tag="prepare inputs", spread=0.02)
+        s.engine.host(5_500_000, tag="prepare inputs", spread=0.02)
         for n in range(LAYERS):
             with s.engine.range(f"layer {n}"):
                 # A graph break: back in Python, which reads a shape and decides, then a few small ops one by one.
