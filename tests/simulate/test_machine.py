@@ -108,7 +108,7 @@ def test_without_takes_the_cause_and_leaves_its_calls():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_partitions_are_exact(seed: int):
-    r = run(random_program(seed))
+    r = run(random_program(seed, queue_depth=(4, 16, 1022)[seed % 3]))
     begin, end = r.mark("begin"), r.mark("end")
     for low, high in ((begin, end), (begin + (end - begin) // 3, end - (end - begin) // 4)):
         for segments in (r.path(low, high, 0), *(r.device_account(low, high, d) for d in range(2))):
@@ -130,7 +130,7 @@ def test_order_on_threads_and_streams(seed: int):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_cause_saves_no_more_than_its_time_on_the_path(seed: int):
-    made = random_program(seed)
+    made = random_program(seed, queue_depth=(4, 16, 1022)[seed % 3])
     r = run(made)
     begin, end = r.mark("begin"), r.mark("end")
     on_path = by_tag(r.path(begin, end, 0))

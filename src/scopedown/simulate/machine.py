@@ -209,7 +209,9 @@ class Machine:
                 return self._wait_for(t, i)
             case Push():
                 self._stack[t].append((i.name, self.clock[t]))
+                self._host(t, Host(i.ns))
             case Pop():
+                self._host(t, Host(i.ns))
                 name, start = self._stack[t].pop()
                 self.recorded.ranges.append(NamedSpan(name, start, self.clock[t], t))
             case Mark():

@@ -147,12 +147,15 @@ class WaitFor:
 
 @dataclass(frozen=True, slots=True)
 class Push:
+    """Opens an annotation; the push itself takes ``ns``, inside the range."""
+
     name: str
+    ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Pop:
-    pass
+    ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +186,9 @@ class Script:
 
     @contextmanager
     def range(self, name: str) -> Iterator[None]:
-        self.add(Push(name))
+        self.add(Push(name, self._draw(90, 240)))
         yield
-        self.add(Pop())
+        self.add(Pop(self._draw(60, 160)))
 
     def mark(self, name: str, *, traced: bool = False) -> None:
         self.add(Mark(name, traced))

@@ -6,16 +6,15 @@ from scopedown.simulate.program import Program, Script
 from scopedown.trace.model import CopyKind
 
 
-def random_program(seed: int, steps: int = 12) -> Program:
+def random_program(seed: int, steps: int = 12, queue_depth: int = 1022) -> Program:
     """A program whose thread 0 has the marks "begin" and "end"; every duration that can be a cause has a tag.
 
     Each thread feeds streams of its own: order on a stream, and what a device-wide wait covers, stay the same when a
-    cause is removed.
+    cause is removed. A small ``queue_depth`` makes launch calls block, which no record of a tool shows.
     """
-    program = Program(seed, devices=("NVIDIA H100 80GB HBM3",) * (1 + seed % 2))
+    program = Program(seed, devices=("NVIDIA H100 80GB HBM3",) * (1 + seed % 2), queue_depth=queue_depth)
     rng = program.rng
     threads = [program.thread(f"worker {n}") for n in range(rng.randint(1, 3))]
-    program.queue_depth = rng.choice((4, 16, 1022))
     threads[0].mark("begin")
     for step in range(steps):
         for n, thread in enumerate(threads):
