@@ -15,6 +15,8 @@ from scopedown.trace.names import ApiMeaning, OverheadMeaning, overhead_meaning,
 #: A launch call longer than this, and than LONG_CALL_FACTOR times the median of its name, hides something.
 LONG_CALL_NS = 100_000
 LONG_CALL_FACTOR = 10
+#: No launch call takes this long for itself, even where most calls of a short capture are first calls.
+LONG_ALWAYS_NS = 1_000_000
 #: Ends the label of such a call where no record inside it says what it did.
 UNNAMED = ": long call, cause not recorded"
 
@@ -195,5 +197,6 @@ def long_calls(calls: Calls) -> Mask:
         median = np.median((calls.end - calls.start)[same])
         # With few calls the median is itself a first call: the absolute bound decides alone.
         if same.sum() >= 8:
-            long &= ~same | (calls.end - calls.start > LONG_CALL_FACTOR * median)
+            bound = min(LONG_CALL_FACTOR * median, LONG_ALWAYS_NS)
+            long &= ~same | (calls.end - calls.start > bound)
     return long
