@@ -9,10 +9,9 @@ import numpy as np
 
 from scopedown.account import intervals
 from scopedown.account.contract import GRAPH_MODE
-from scopedown.account.owners import owners
 from scopedown.account.population import SHARES, find, values
 from scopedown.decide.rules.late_client import from_send, in_words, lateness, name_of
-from scopedown.decide.rules.neighbour_work import in_flight
+from scopedown.decide.rules.neighbour_work import in_flight, owners_on_path
 from scopedown.decide.rules.partial_capture import HOLES, holes
 from scopedown.decide.situation import Situation
 from scopedown.read.base import STATUSES, UNKNOWN, RequestLog
@@ -145,7 +144,13 @@ def _of_capture(s: Situation) -> Iterator[str]:
         yield f"the tool reports lost events {c.dropped} times: what is missing cannot be counted"
     if c.processes_without_device_rows:
         yield f"{c.processes_without_device_rows} traced processes made API calls and have no device rows"
-    clipped = s.account.timeline.host.clipped
+    path, host = s.account.path, s.account.timeline.host
+    if (before := int(path.ns[path.label == host.before_first].sum())) >= max(s.material_ns, 1):
+        yield (
+            f"{show_ns(before)} of the interval come before the first event of the thread that the path runs on: it "
+            "may have done nothing, or the capture began later than it says"
+        )
+    clipped = host.clipped
     if clipped:
         yield f"{clipped} host events reach beyond the one that encloses them: cut to it"
 
@@ -281,7 +286,8 @@ def _unknown_of_trace(s: Situation) -> Iterator[str]:
     t, c = s.account.timeline, s.coverage
     if t is None:
         if s.is_latency:
-            yield "what the server did inside the service phase: there is no trace of it"
+            why = "the capture does not hold it" if s.path_ns(Category.OUTSIDE_CAPTURE) else "there is no trace of it"
+            yield f"what the server did inside the service phase: {why}"
         return
     trace = t.trace
     if not t.has_device_rows:
@@ -295,10 +301,8 @@ def _unknown_of_trace(s: Situation) -> Iterator[str]:
     if trace.scheduling is None and s.host_ns() >= max(s.material_ns, 1):
         yield "whether host code ran or waited for a core: the capture has no thread scheduling"
     beside = in_flight(s)
-    if beside and s.log is not None and s.row is not None:
-        mine = {s.log.id[s.row]}
-        if owners(t, mine, set(s.log.id) - mine) is None:
-            yield f"whose work the device did: {beside} other requests were in flight, and no range names the owner"
+    if beside and owners_on_path(s) is None:
+        yield f"whose work the device did: {beside} other requests were in flight, and no range names the owner"
     if len(np.unique(trace.ops.device)) == 1 and s.path_ns(Category.DEVICE_COLLECTIVE):
         yield "whether collectives wait for a slow peer or a slow link: only one rank was traced"
     if s.log is None or not _untraced(s):

@@ -35,11 +35,10 @@ class Lateness:
     median_ns: int
     """Of all of them, as p95."""
     p95_ns: int
-    stall_at_ns: int
-    """Of the longest stall: from the first arrival of the log to the first request that it held up."""
-    stall_ns: int
-    stalls: int
-    """Runs of late requests."""
+    stretch_ns: tuple[int, int]
+    """Around the latest request: from the arrival of the first late one to the send of the last one in an unbroken
+    run, both since the first arrival of the log."""
+    stretches: int
 
 
 class LateClient:
@@ -101,19 +100,19 @@ def lateness(log: RequestLog, metric: Metric) -> Lateness | None:
     mine = late > than
     if not mine.any():
         return None
-    # A stall holds up neighbours in the schedule: a run of late requests.
+    # What holds up one request holds up its neighbours in the schedule: an unbroken run of late ones.
     first = np.flatnonzero(mine & ~np.append(False, mine[:-1]))
-    worst = int(np.argmax(late))
-    begin = int(first[np.searchsorted(first, worst, side="right") - 1])
+    last = np.flatnonzero(mine & ~np.append(mine[1:], False))
+    run = int(np.searchsorted(first, int(np.argmax(late)), side="right")) - 1
+    zero = int(log.arrival[rows[0]])
     return Lateness(
         rows=rows[mine],
         ns=late[mine],
         of=len(rows),
         median_ns=nearest(late, 0.5),
         p95_ns=nearest(late, 0.95),
-        stall_at_ns=int(log.arrival[rows[begin]] - log.arrival[rows[0]]),
-        stall_ns=int(log.sent[rows[begin]] - log.arrival[rows[begin]]),
-        stalls=len(first),
+        stretch_ns=(int(log.arrival[rows[first[run]]]) - zero, int(log.sent[rows[last[run]]]) - zero),
+        stretches=len(first),
     )
 
 
@@ -133,12 +132,12 @@ def name_of(symptom: Symptom) -> str:
 
 def in_words(found: Lateness) -> str:
     """Who was late, by how much, and when."""
-    many = f"{found.stalls} stalls, the longest" if found.stalls > 1 else "one stall,"
+    many = f"in {found.stretches} stretches, the worst" if found.stretches > 1 else "in one stretch"
     return (
         f"the load client sent {times(len(found.ns), found.of, 'requests')} late "
         f"(median {show_ns(nearest(found.ns, 0.5))}, at most {show_ns(int(found.ns.max()))}; p95 over all "
-        f"{show_ns(found.p95_ns)}): {many} {show_ns(found.stall_at_ns)} after the first arrival for "
-        f"{show_ns(found.stall_ns)}"
+        f"{show_ns(found.p95_ns)}), {many} from {show_ns(found.stretch_ns[0])} to {show_ns(found.stretch_ns[1])} after "
+        "the first arrival"
     )
 
 

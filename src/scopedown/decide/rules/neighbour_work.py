@@ -60,17 +60,12 @@ class NeighbourWork:
 
     def _owned(self, s: Situation) -> list[Finding] | None:
         """None where the trace does not tell owners."""
-        mine, others = _ids(s)
-        if s.account.timeline is None or not mine:
-            return None
-        known = owners(s.account.timeline, mine, others)
-        if known is None:
+        known = owners_on_path(s)
+        if known is None or s.account.timeline is None:
             return None
         path = s.account.path
         device = _ON_DEVICE[path.category] & (path.op >= 0)
         op = path.op[device]
-        if (known.owner[op] == NONE).all():
-            return None
         other = known.owner[op] >= 0
         ns = int(path.ns[device][other].sum())
         if ns < max(s.material_ns, 1):
@@ -131,6 +126,17 @@ class NeighbourWork:
             return []
         label = f"device busy, owner unknown ({beside} other requests in flight, no range names whose work it is)"
         return [Finding(self.id, Category.DEVICE_KERNEL, label, lengths(ns), ns, Scope.TIMELINE)]
+
+
+def owners_on_path(s: Situation) -> Owners | None:
+    """None where no range says whose the device work on the path is."""
+    mine, others = _ids(s)
+    if s.account.timeline is None or not mine:
+        return None
+    known = owners(s.account.timeline, mine, others)
+    path = s.account.path
+    op = path.op[_ON_DEVICE[path.category] & (path.op >= 0)]
+    return None if known is None or (known.owner[op] == NONE).all() else known
 
 
 def in_flight(s: Situation) -> int:
