@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,9 @@ import numpy.typing as npt
 
 from scopedown.trace.model import NONE, CopyKind, HostKind, Ints, Mask, MemKind, Trace
 from scopedown.trace.names import ApiMeaning, api_meaning
+
+#: Shorter than this, a launch call has not waited for anything.
+LAUNCH_BLOCKED_NS = 8_000
 
 AnyInts = npt.NDArray[np.signedinteger[Any]]
 
@@ -35,7 +39,9 @@ class Calls:
     blocking: Mask
     """The call returns only after device work has ended."""
     awaited: Ints
-    """For a blocking call the device op whose end let it return, or NONE."""
+    """For a blocking call the device op that ended last of those that it waited for, or NONE."""
+    awaited_too: dict[int, tuple[int, ...]]
+    """For a blocking call that waited for several streams: the last op of each of the others."""
     of_event: Ints
     """For each host event the outermost call that it is or lies in, or NONE."""
 
@@ -150,6 +156,7 @@ def calls(trace: Trace, st: Streams) -> Calls:
         of_op=of_op,
         blocking=np.zeros(len(rows), bool),
         awaited=np.full(len(rows), NONE, np.int64),
+        awaited_too={},
         of_event=of_event,
     )
     _waits(trace, st, table)
@@ -182,39 +189,90 @@ def _waits(trace: Trace, st: Streams, c: Calls) -> None:
         upper = np.minimum.accumulate(known[::-1])[::-1]
         made = np.where(c.of_op[rows] >= 0, launch[rows], np.minimum(upper, ops.start[rows]))
         queues.append((rows, np.maximum.accumulate(made), np.maximum.accumulate(ops.end[rows])))
-    of_process: dict[int, list[int]] = {}
-    of_stream: dict[tuple[int, int], list[int]] = {}
+    of_device: dict[tuple[int, int], list[int]] = {}
+    of_stream: dict[tuple[int, int, int], list[int]] = {}
     for k, (rows, _, _) in enumerate(queues):
         p = int(ops.process[rows[0]])
-        of_process.setdefault(p, []).append(k)
-        of_stream.setdefault((p, int(ops.stream[rows[0]])), []).append(k)
+        for device in (int(ops.device[rows[0]]), NONE):
+            of_device.setdefault((p, device), []).append(k)
+            of_stream.setdefault((p, device, int(ops.stream[rows[0]])), []).append(k)
 
     wait_of = _sync_details(trace, c)
+    used = _devices_used(trace, c)
     frees = np.array([n.startswith(("cudaFree", "hipFree", "cuMemFree")) and "Async" not in n for n in trace.names])
     sync = (c.meaning == ApiMeaning.SYNC) | ((c.meaning == ApiMeaning.ALLOC) & frees[c.name])
     for i in np.flatnonzero(sync).tolist():
         p, s0, s1 = int(c.process[i]), int(c.start[i]), int(c.end[i])
-        stream, before = wait_of.get(i, (NONE, s0))
-        named = of_stream.get((p, stream), []) if stream != NONE else []
-        best, best_end = NONE, s0
-        for k in named or of_process.get(p, []):
+        # Without a record a thread waits on the device that it last gave work to.
+        device, stream, before = wait_of.get(i) or (used(i), NONE, s0)
+        named = of_stream.get((p, device, stream), []) if stream != NONE else []
+        last: list[int] = []
+        for k in named or of_device.get((p, device), []):
             rows, made, reach = queues[k]
             j = int(np.searchsorted(made, before, side="left")) - 1
             if not named:
                 # Which streams the call waited for is unknown: work that outlives it was not waited for.
                 j = min(j, int(np.searchsorted(reach, s1 + CLOCK_TOLERANCE_NS, side="right")) - 1)
-            if j >= 0 and best_end < ops.end[rows[j]] <= s1 + CLOCK_TOLERANCE_NS:
-                best, best_end = int(rows[j]), int(ops.end[rows[j]])
-        c.awaited[i] = best
-        c.blocking[i] = best != NONE
+            if j >= 0 and ops.end[rows[j]] <= s1 + CLOCK_TOLERANCE_NS:
+                last.append(int(rows[j]))
+        if last:
+            last.sort(key=lambda o: int(ops.end[o]), reverse=True)
+            c.awaited[i], c.blocking[i] = last[0], True
+            if len(last) > 1:
+                c.awaited_too[i] = tuple(last[1:])
     _copies(trace, c)
     _full_queue(trace, c)
+    _inferred_full_queue(trace, c, queues)
 
 
-def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int]]:
-    """For synchronising calls with a driver record: the stream waited for, and the instant before which its work was
-    launched (an event's record call, else the call itself)."""
-    wait: dict[int, tuple[int, int]] = {}
+def _inferred_full_queue(trace: Trace, c: Calls, queues: list[tuple[Ints, Ints, Ints]]) -> None:
+    """The same without a record: the stream holds as many ops as it ever does, the call takes far longer than launches
+    of its name do, and it returns as soon as an op of its stream has ended."""
+    launch = (c.meaning == ApiMeaning.LAUNCH) | (c.meaning == ApiMeaning.GRAPH_LAUNCH)
+    took = c.end - c.start
+    usual = np.zeros(len(c), np.int64)
+    for name in np.unique(c.name[launch]).tolist():
+        same = launch & (c.name == name)
+        usual[same] = int(np.percentile(took[same], 25))
+    ends = trace.ops.end
+    for rows, _, _ in queues:
+        known = c.of_op[rows] >= 0
+        mine = rows[known]
+        # One call may launch many ops: its first one counts.
+        call, first = np.unique(c.of_op[mine], return_index=True)
+        ahead = np.flatnonzero(known)[first]
+        done = np.sort(ends[rows])
+        gone = np.searchsorted(done, c.end[call], side="right")
+        held = ahead - gone
+        slow = launch[call] & ~c.blocking[call] & (took[call] > np.maximum(3 * usual[call], LAUNCH_BLOCKED_NS))
+        if not slow.any():
+            continue
+        by_end = rows[np.argsort(ends[rows], kind="stable")]
+        last = np.where(gone > 0, by_end[np.maximum(gone - 1, 0)], 0)
+        let_go = (gone > 0) & (ends[last] > c.start[call]) & (c.end[call] - ends[last] <= CLOCK_TOLERANCE_NS)
+        full = slow & let_go & (held >= max(int(held.max()) - 1, 1))
+        c.blocking[call[full]] = True
+        c.awaited[call[full]] = last[full]
+
+
+def _devices_used(trace: Trace, c: Calls) -> Callable[[int], int]:
+    """For a call: the device of the op that its thread launched last before it, or NONE."""
+    launched = np.full(len(c), NONE, np.int64)
+    rows = np.flatnonzero(c.of_op >= 0)
+    launched[c.of_op[rows]] = trace.ops.device[rows]
+    known = np.flatnonzero(launched >= 0)
+
+    def used(call: int) -> int:
+        j = int(np.searchsorted(known, call)) - 1
+        return int(launched[known[j]]) if j >= 0 and c.thread[known[j]] == c.thread[call] else NONE
+
+    return used
+
+
+def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int, int]]:
+    """For synchronising calls with a driver record: the device and stream waited for, and the instant before which the
+    work was launched (an event's record call, else the call itself)."""
+    wait: dict[int, tuple[int, int, int]] = {}
     y = trace.syncs
     if y is None or not len(y):
         return wait
@@ -238,9 +296,9 @@ def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int]]:
         known = recorded.get((int(y.process[k]), event), []) if event != NONE else []
         earlier = [r for r in known if r[0] <= start]
         if earlier:
-            wait[call] = (earlier[-1][1], earlier[-1][0])
-        elif event == NONE and int(y.stream[k]) > 0:
-            wait[call] = (int(y.stream[k]), start)
+            wait[call] = (int(y.device[k]), earlier[-1][1], earlier[-1][0])
+        elif event == NONE:
+            wait[call] = (int(y.device[k]), int(y.stream[k]) if y.stream[k] > 0 else NONE, start)
     return wait
 
 

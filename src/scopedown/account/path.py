@@ -17,6 +17,7 @@ import numpy as np
 from scopedown.account import intervals
 from scopedown.account.calls import Calls, Streams, join
 from scopedown.account.device import Devices
+from scopedown.account.handover import find_handovers
 from scopedown.account.host import Host
 from scopedown.account.segments import Segments, check_partition, concat, many
 from scopedown.terms import Category
@@ -74,11 +75,19 @@ class Graph:
         self.peer = _collective_peers(trace)
         order = np.argsort(ops.end, kind="stable")
         self.ends, self.by_end = ops.end[order].tolist(), order.tolist()
-        self.blocking: dict[int, tuple[list[int], list[int]]] = {}
+        self.handovers = find_handovers(trace)
+        self.waits: dict[int, tuple[list[int], list[int]]] = {}
+        """Per thread, sorted by start: starts of its waits, and what they are: a call, or ``~k`` for hand-over k."""
+        given: dict[int, list[tuple[int, int]]] = {}
+        for k, h in enumerate(self.handovers):
+            if not h.bound:
+                continue
+            given.setdefault(h.thread, []).append((h.start, ~k))
         for t in range(len(trace.threads)):
             lo, hi = int(calls.thread_bound[t]), int(calls.thread_bound[t + 1])
             rows = lo + np.flatnonzero(calls.blocking[lo:hi])
-            self.blocking[t] = (calls.start[rows].tolist(), rows.tolist())
+            both = sorted([*zip(calls.start[rows].tolist(), rows.tolist(), strict=True), *given.get(t, [])])
+            self.waits[t] = [s for s, _ in both], [w for _, w in both]
 
     def ended_before(self, t: int, device: int | None = None, other_than: int = NONE) -> int:
         """The op that ended last at or before t, on a device where one is named."""
@@ -104,7 +113,7 @@ class Graph:
         while t > lo:
             before = t
             if op == NONE:
-                t, op = self._host(pieces, lo, t, thread)
+                t, op, thread = self._host(pieces, lo, t, thread)
             else:
                 t, op, thread = self._device(pieces, lo, t, op)
             still = still + 1 if t == before else 0
@@ -114,31 +123,37 @@ class Graph:
         table = np.array(pieces, np.int64).reshape(-1, 4)
         return Walk(table[:, 0], table[:, 1], table[:, 2], table[:, 3])
 
-    def _host(self, pieces: list[tuple[int, int, int, int]], lo: int, t: int, thread: int) -> tuple[int, int]:
-        starts, rows = self.blocking[thread]
+    def _host(self, pieces: list[tuple[int, int, int, int]], lo: int, t: int, thread: int) -> tuple[int, int, int]:
+        starts, rows = self.waits[thread]
         i = bisect_left(starts, t) - 1
         if i < 0:
             pieces.append((lo, t, Step.HOST, thread))
-            return lo, NONE
-        call = rows[i]
-        s0, s1 = self.call_start[call], self.call_end[call]
+            return lo, NONE, thread
+        wait = rows[i]
+        handover = self.handovers[~wait] if wait < 0 else None
+        s0, s1 = (handover.start, handover.end) if handover else (self.call_start[wait], self.call_end[wait])
         if s1 < t:
             a = max(s1, lo)
             pieces.append((a, t, Step.HOST, thread))
             if a == lo:
-                return lo, NONE
+                return lo, NONE, thread
             t = s1
-        op = self.awaited[call]
+        if handover is not None:
+            a = max(min(handover.signal, t), lo)
+            if a < t:
+                pieces.append((a, t, Step.HOST, thread))
+            return a, NONE, handover.giver
+        call, op = wait, self.awaited[wait]
         done = min(self.op_end[op], t)
         if done > s0 and self.op_start[op] < t:
             if done < t:
                 pieces.append((max(done, lo), t, Step.RETURN, call))
-            return max(done, lo), op
+            return max(done, lo), op, thread
         a = max(min(s0, t), lo)
         if a < t:
             pieces.append((a, t, Step.HOST, thread))
         # A wait for work that had ended before it began is host time like any other.
-        return a, NONE
+        return a, NONE, thread
 
     def _device(self, pieces: list[tuple[int, int, int, int]], lo: int, t: int, op: int) -> tuple[int, int, int]:
         start = self.op_start[op]
@@ -175,14 +190,16 @@ class Graph:
             if max(prev_end, lo) < t:
                 pieces.append((max(prev_end, lo), t, Step.CALL, op))
             return max(prev_end, lo), prev, NONE
-        if t - returned > self.plausible_ns:
+        # A call that is still open explains the start: it stages, loads or waits inside.
+        if t - self.call_end[call] > self.plausible_ns:
             other = self.ended_before(t, other_than=op)
             if other != NONE and t - self.op_end[other] <= CROSS_SLACK_NS:
                 return self._jump(pieces, lo, t, op, other, self.op_end[other])
-        if returned < t:
-            pieces.append((max(returned, lo), t, Step.LATENCY, op))
-        if called < min(returned, t) and returned > lo:
-            pieces.append((max(called, lo), min(returned, t), Step.CALL, op))
+        inside = min(self.call_end[call], t)
+        if inside < t:
+            pieces.append((max(inside, lo), t, Step.LATENCY, op))
+        if called < inside and inside > lo:
+            pieces.append((max(called, lo), inside, Step.CALL, op))
         return max(called, lo), NONE, self.call_thread[call]
 
     def _jump(

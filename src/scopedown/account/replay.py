@@ -13,6 +13,7 @@ at once as rows of arrays, and Python steps only from wait to wait.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,7 +27,6 @@ Floats = npt.NDArray[np.float64]
 
 _DEFAULT_LAG_NS = 5_000
 _DEFAULT_GAP_NS = 1_000
-_DEFAULT_RETURN_NS = 3_000
 
 
 @dataclass(slots=True)
@@ -59,8 +59,23 @@ class Replay:
         used |= c.blocking
         used &= (c.start < hi) & (c.end > lo)
         self.rows = np.flatnonzero(used)
+        self.items = {t: self._of_thread(t) for t in range(len(graph.trace.threads))}
         self.begin = np.maximum(c.start, lo)
         self._bound_lags()
+
+    def _of_thread(self, thread: int) -> tuple[Ints, Ints, Mask]:
+        """What a thread does in order: ``(start, call or ~hand-over, whether it waits)``."""
+        c, rows = self.graph.calls, self.rows[self.graph.calls.thread[self.rows] == thread]
+        given = [
+            (h.start, ~k)
+            for k, h in enumerate(self.graph.handovers)
+            if h.thread == thread and h.start < self.hi and h.end > self.lo
+        ]
+        both = sorted([*zip(c.start[rows].tolist(), rows.tolist(), strict=True), *given])
+        table = np.array(both, np.int64).reshape(-1, 2)
+        code = table[:, 1]
+        waits: Mask = (code < 0) | c.blocking[np.maximum(code, 0)] if len(c) else code < 0
+        return table[:, 0], code, waits
 
     def _bound_lags(self) -> None:
         """Lags of every edge: as recorded where the edge bound, else typical and no more than the record allows."""
@@ -71,6 +86,7 @@ class Replay:
         called = np.where(has_call, c.start[call] if len(c) else 0, 0)
         returned = np.where(has_call, c.handed_over[call] if len(c) else 0, 0)
         prev_end = np.where(has_prev, np.minimum(ops.end[prev], np.iinfo(np.int64).max), 0)
+        ended = np.where(has_call, c.end[call] if len(c) else 0, 0)
         has_call = has_call & (called < ops.start)
         # A blocking copy returns after its own end: it was queued if its stream was busy when the call was made.
         own_wait = has_call & (np.where(has_call, c.awaited[call] if len(c) else NONE, NONE) == np.arange(n))
@@ -83,9 +99,7 @@ class Replay:
         self.dep = np.full(n, NONE, np.int64)
         for o, d in g.waited_event.items():
             self.dep[o] = d
-        rest = np.flatnonzero(
-            self.inside & has_call & ~behind & (ops.start - returned > g.plausible_ns) & (self.dep < 0)
-        )
+        rest = np.flatnonzero(self.inside & has_call & ~behind & (ops.start - ended > g.plausible_ns) & (self.dep < 0))
         for o in rest.tolist():
             other = g.ended_before(int(ops.start[o]), other_than=o)
             if other != NONE and ops.start[o] - ops.end[other] <= CROSS_SLACK_NS:
@@ -104,7 +118,13 @@ class Replay:
         )
         by_call = has_call & ~behind & ~by_dep
         lag = ops.start - called
-        typical = int(np.median(lag[by_call & self.inside])) if (by_call & self.inside).any() else _DEFAULT_LAG_NS
+        typical = np.full(n, _DEFAULT_LAG_NS, np.int64)
+        # A copy that is staged takes longer from call to start than a kernel: calls of one name among themselves.
+        api = np.where(call >= 0, c.name[call] if len(c) else 0, NONE)
+        shown = by_call & self.inside
+        typical[:] = int(np.median(lag[shown])) if shown.any() else _DEFAULT_LAG_NS
+        for name in np.unique(api[shown]).tolist():
+            typical[api == name] = int(np.median(lag[shown & (api == name)]))
         self.call_lag = np.where(by_call, lag, np.minimum(lag, typical))
         self.has_call, self.has_prev = has_call, has_prev
         gap = ops.start - prev_end
@@ -117,10 +137,11 @@ class Replay:
         awaited = np.where(c.blocking, c.awaited, 0)
         done = ops.end[awaited] if n else np.zeros(len(c), np.int64)
         waited = c.blocking & (done > c.start)
-        took, ret = c.end - c.start, c.end - done
-        self.own = np.where(waited, np.minimum(took, _DEFAULT_RETURN_NS), took)
-        usual_return = int(np.median(ret[waited])) if waited.any() else _DEFAULT_RETURN_NS
-        self.ret = np.where(waited, ret, np.minimum(ret, max(usual_return, 0)))
+        # What a call costs beside its wait comes after it: returning, or releasing what the wait was for. A call that
+        # had nothing to wait for shows the same cost as its whole length.
+        cost = np.where(waited, c.end - done, c.end - c.start)
+        self.own = np.clip(cost, 0, c.end - c.start)
+        self.ret = cost
 
     def run(self, scenarios: list[Scenario]) -> Ints:
         """The interval's length under each scenario, in ns."""
@@ -137,7 +158,6 @@ class _Run:
         k, n_ops, n_calls = len(scenarios), len(self.ops), len(self.c)
         self.k = k
         self.call_begin = np.zeros((k, n_calls), np.int64)
-        self.call_return = np.zeros((k, n_calls), np.int64)
         self.op_end = np.broadcast_to(self.ops.end, (k, n_ops)).copy() if n_ops else np.zeros((k, 0), np.int64)
         self.op_begin = np.broadcast_to(self.ops.start, (k, n_ops)).copy() if n_ops else np.zeros((k, 0), np.int64)
         began = np.maximum(self.ops.start, replay.lo)
@@ -147,15 +167,11 @@ class _Run:
         self.call_lag = np.stack([self._scaled(replay.call_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
         self.prev_lag = np.stack([self._scaled(replay.prev_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
         self.dep_lag = np.stack([self._scaled(replay.dep_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
-        # Where each thread stands: recorded instant, instant under each scenario, removed time up to it.
-        self.at: dict[int, int] = {}
-        self.now: dict[int, Ints] = {}
-        self.todo: dict[int, Ints] = {}
+        # Each thread after each of its waits: the recorded instant, and that under each scenario.
+        self.anchors: dict[int, tuple[list[int], list[Ints]]] = {}
         for t in range(len(g.trace.threads)):
-            rows = replay.rows[self.c.thread[replay.rows] == t]
-            self.todo[t] = rows
-            self.at[t], self.now[t] = replay.lo, np.full(k, replay.lo, np.int64)
-        self.next_call = dict.fromkeys(self.todo, 0)
+            self.anchors[t] = [replay.lo], [np.full(k, replay.lo, np.int64)]
+        self.next_item = dict.fromkeys(self.anchors, 0)
         self.next_op = [0] * max(0, len(g.streams.bound) - 1)
         self.stream_rows: list[Ints] = []
         for s in range(len(g.streams.bound) - 1):
@@ -173,12 +189,15 @@ class _Run:
         r = self.r
         waits = r.rows[self.c.blocking[r.rows]]
         meets = [(int(self.c.end[w]), 0, int(w)) for w in waits.tolist()]
+        meets += [(h.end, 2, k) for k, h in enumerate(self.g.handovers) if h.start < r.hi and h.end > r.lo]
         meets += [(int(self.ops.start[o]), 1, int(o)) for o in np.flatnonzero(r.inside & (r.dep >= 0)).tolist()]
         for _, is_op, row in sorted(meets):
-            if is_op:
+            if is_op == 1:
                 self._stream(int(self.g.streams.key[row]), int(self.place[row]))
+            elif is_op == 2:
+                self._thread(self.g.handovers[row].thread, self.g.handovers[row].start)
             else:
-                self._thread(int(self.c.thread[row]), row)
+                self._thread(int(self.c.thread[row]), int(self.c.start[row]))
         if r.end_op != NONE:
             self._stream(int(self.g.streams.key[r.end_op]), int(self.place[r.end_op]))
             beyond = max(int(self.ops.end[r.end_op]) - r.hi, 0)
@@ -187,28 +206,54 @@ class _Run:
         return self._shifted(r.end_thread, np.array([r.hi]))[:, 0] - r.lo
 
     def _shifted(self, thread: int, times: Ints) -> Ints:
-        """Recorded instants on a thread after its last wait, under each scenario: shape (K, n)."""
-        base, now = self.at[thread], self.now[thread]
+        """Recorded instants on a thread after the last wait that ends before the first of them, under each scenario:
+        shape (K, n)."""
+        at, nows = self.anchors[thread]
+        i = max(bisect_right(at, int(times[0])) - 1, 0)
+        base, now = at[i], nows[i]
         removed = np.stack([_removed(s, thread, base, times) for s in self.scenarios])
         return now[:, None] + (times - base)[None, :] - removed
 
     def _thread(self, thread: int, upto: int | None) -> None:
-        """Advances a thread through all its calls up to and with row ``upto`` (None: all)."""
-        rows = self.todo[thread]
-        while self.next_call[thread] < len(rows):
-            i = self.next_call[thread]
-            if upto is not None and rows[i] > upto:
+        """Advances a thread through all that it does from calls that start by ``upto`` (None: all)."""
+        starts, rows, waits = self.r.items[thread]
+        while self.next_item[thread] < len(rows):
+            i = self.next_item[thread]
+            if upto is not None and starts[i] > upto:
                 return
-            blocking = self.c.blocking[rows[i:]]
+            blocking = waits[i:]
             n = int(np.argmax(blocking)) if blocking.any() else len(rows) - i
             if n:
                 free = rows[i : i + n]
                 self.call_begin[:, free] = self._shifted(thread, self.r.begin[free])
-                self.call_return[:, free] = self._shifted(thread, self.c.end[free])
-                self.next_call[thread] = i + n
+                self.next_item[thread] = i + n
             else:
-                self.next_call[thread] = i + 1
-                self._wait(thread, int(rows[i]))
+                self.next_item[thread] = i + 1
+                if rows[i] < 0:
+                    self._handed(thread, int(~rows[i]))
+                else:
+                    self._wait(thread, int(rows[i]))
+
+    def _anchor(self, thread: int, at: int, now: Ints) -> None:
+        times, nows = self.anchors[thread]
+        # A wait that ends inside another one (an OS call in it) must not put the thread back.
+        if at >= times[-1]:
+            times.append(at)
+            nows.append(now)
+
+    def _handed(self, thread: int, k: int) -> None:
+        """A wait for another thread's signal."""
+        h = self.g.handovers[k]
+        arrived = self._shifted(thread, np.array([max(h.start, self.r.lo)]))[:, 0]
+        self._thread(h.giver, h.signal)
+        if h.signal <= self.r.lo:
+            given = np.full(self.k, h.signal, np.int64)
+        else:
+            given = self._shifted(h.giver, np.array([h.signal]))[:, 0]
+        woken = h.end - h.signal if h.bound else min(h.end - h.signal, _DEFAULT_LAG_NS)
+        # Entering and leaving a wait that was not needed takes its time; one that was needed took none of its own.
+        own = 0 if h.bound else h.end - max(h.start, self.r.lo)
+        self._anchor(thread, h.end, np.maximum(arrived + own, given + woken))
 
     def _wait(self, thread: int, call: int) -> None:
         begin = self._shifted(thread, self.r.begin[call : call + 1])[:, 0]
@@ -218,16 +263,47 @@ class _Run:
             self._stream(int(self.g.streams.key[op]), int(self.place[op]))
         own = np.full(self.k, int(self.r.own[call]) - (int(self.r.begin[call]) - int(self.c.start[call])), np.int64)
         own = np.maximum(own, 0)
-        leave = np.maximum(begin + own, self.op_end[:, op] + int(self.r.ret[call]))
+        end, ret = int(self.c.end[call]), np.full(self.k, int(self.r.ret[call]), np.int64)
+        # The call's own cost goes where the scenario takes its time out.
+        cost = max(min(int(self.r.ret[call]), end - int(self.r.begin[call])), 1)
+        edges = np.array([end - cost, end])
+        for k, s in enumerate(self.scenarios):
+            if thread in s.host:
+                gone = np.diff(_removed(s, thread, None, edges))[0]
+                own[k] -= int(np.rint(own[k] * gone / cost))
+                ret[k] -= int(np.rint(max(ret[k], 0) * gone / cost))
+        leave = np.maximum(begin + own, self._ended(op, begin, thread) + ret)
+        for other in self.c.awaited_too.get(call, ()):
+            if self.place[other] >= 0:
+                self._stream(int(self.g.streams.key[other]), int(self.place[other]))
+            late = int(self.ops.end[other])
+            leave = np.maximum(leave, self._ended(other, begin, thread) + np.minimum(ret, end - late))
         for k, s in enumerate(self.scenarios):
             if s.calls is not None and s.calls[call]:
                 leave[k] = begin[k] + int(np.rint((leave[k] - begin[k]) * s.keep))
-        self.call_return[:, call] = leave
-        self.at[thread], self.now[thread] = int(self.c.end[call]), leave
+        self._anchor(thread, end, leave)
+
+    def _ended(self, op: int, begin: Ints, thread: int) -> Ints:
+        """The end of what a wait that begins at ``begin`` waits for on the op's stream: work that another thread
+        launches only afterwards is not waited for."""
+        ended = self.op_end[:, op].copy()
+        for k in range(self.k):
+            at = op
+            while at != NONE and self.place[at] >= 0:
+                call = int(self.c.of_op[at])
+                late = call >= 0 and self.c.thread[call] != thread and self.c.start[call] >= self.r.lo
+                if not late or self.call_begin[k, call] < begin[k]:
+                    break
+                at = int(self.g.streams.previous[at])
+            if at != op:
+                ended[k] = self.op_end[k, at] if at != NONE else self.r.lo
+        return ended
 
     def _stream(self, stream: int, upto: int) -> None:
         """Advances a stream to its op number ``upto``."""
         rows = self.stream_rows[stream]
+        # The threads that launch come first: on their way they may need this very stream, and advance it.
+        self._launched(rows[self.next_op[stream] : upto + 1])
         while self.next_op[stream] <= upto:
             i = self.next_op[stream]
             block = rows[i : upto + 1]
@@ -242,14 +318,17 @@ class _Run:
                 self.next_op[stream] = i + 1
                 self._special(int(block[0]))
 
+    def _launched(self, rows: Ints) -> None:
+        """Advances every thread through its launches of these ops."""
+        call = self.c.of_op[rows[self.r.has_call[rows]]]
+        for t in np.unique(self.c.thread[call]).tolist():
+            self._thread(t, int(self.c.start[call[self.c.thread[call] == t]].max()))
+
     def _ready(self, rows: Ints) -> Ints:
         """When each op's launch call lets it start; an op without one is let go by its stream alone."""
         far = np.iinfo(np.int64).min // 4
         call = self.c.of_op[rows]
         has = self.r.has_call[rows]
-        for t in np.unique(self.c.thread[call[has]]).tolist():
-            last = call[has][self.c.thread[call[has]] == t].max()
-            self._thread(t, int(last))
         ready = np.full((self.k, len(rows)), far, np.int64)
         # Calls made before the interval are as recorded.
         early = has & (self.c.start[call] < self.r.lo)
@@ -332,10 +411,12 @@ def _removed(scenario: Scenario, thread: int, base: int | None, times: Ints) -> 
     return np.rint(whole * (1.0 - scenario.keep)).astype(np.int64)
 
 
-def without_waits(graph: Graph, thread: int, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Sorted disjoint intervals of a thread less its waits: waiting is not the thread's own time."""
+def without_waits(graph: Graph, thread: int, start: Ints, end: Ints, own: Mask | None = None) -> tuple[Ints, Ints]:
+    """Sorted disjoint intervals of a thread less its waits: waiting is not the thread's own time. Calls of the mask
+    ``own`` stay: the cost that they have beside waiting is meant."""
     c = graph.calls
     lo, hi = int(c.thread_bound[thread]), int(c.thread_bound[thread + 1])
-    rows = lo + np.flatnonzero(c.blocking[lo:hi])
+    waits = c.blocking[lo:hi] if own is None else c.blocking[lo:hi] & ~own[lo:hi]
+    rows = lo + np.flatnonzero(waits)
     s, e, _ = intervals.subtract(start, end, c.start[rows], c.end[rows])
     return s, e

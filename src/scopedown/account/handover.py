@@ -1,0 +1,69 @@
+"""Hand-over between threads: a thread that waits in the operating system until another one signals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from scopedown.trace.model import HostKind, Trace
+
+_WAITS = re.compile(r"cond_(timed|clock)?wait|sem_(timed|clock)?wait|futex_wait|eventfd_read")
+_SIGNALS = re.compile(r"cond_(signal|broadcast)|sem_post|futex_wake|eventfd_write")
+
+#: A wake-up takes some microseconds; what returns later was woken by something else.
+WAKE_UP_NS = 100_000
+#: A wait this short found its signal there.
+AT_ONCE_NS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    thread: int
+    """The thread that waits, in [start, end)."""
+    start: int
+    end: int
+    giver: int
+    """The thread that signals."""
+    signal: int
+    """When its signal call returned."""
+
+    @property
+    def bound(self) -> bool:
+        """The thread had to wait; else the signal was there before it."""
+        return self.signal > self.start
+
+
+def find_handovers(trace: Trace) -> list[HandOver]:
+    """Waits that ended soon after a signal of another thread of the process (the latest is taken), and waits that
+    returned at once, with the first signal before them that nothing else took."""
+    host = trace.host
+    os = (host.kind == HostKind.OS) & (host.thread >= 0)
+    waits = np.isin(host.name, [i for i, n in enumerate(trace.names) if _WAITS.search(n)]) & os
+    signals = np.isin(host.name, [i for i, n in enumerate(trace.names) if _SIGNALS.search(n)]) & os
+    found: list[HandOver] = []
+    for p in np.unique(host.process[waits]).tolist():
+        given = np.flatnonzero(signals & (host.process == p))
+        given = given[np.argsort(host.end[given], kind="stable")]
+        ends = host.end[given]
+        taken: set[int] = set()
+        early: list[tuple[int, int]] = []
+        for w in np.flatnonzero(waits & (host.process == p)).tolist():
+            start, end, thread = int(host.start[w]), int(host.end[w]), int(host.thread[w])
+            i = int(np.searchsorted(ends, end, side="right")) - 1
+            while i >= 0 and host.thread[given[i]] == thread:
+                i -= 1
+            if i >= 0 and start < ends[i] and end - ends[i] <= WAKE_UP_NS:
+                found.append(HandOver(thread, start, end, int(host.thread[given[i]]), int(ends[i])))
+                taken.add(i)
+            elif i >= 0 and end - start <= AT_ONCE_NS:
+                early.append((w, i))
+        for w, last in early:
+            thread = int(host.thread[w])
+            i = next((j for j in range(last + 1) if j not in taken and host.thread[given[j]] != thread), -1)
+            if i >= 0:
+                taken.add(i)
+                start, end = int(host.start[w]), int(host.end[w])
+                found.append(HandOver(thread, start, end, int(host.thread[given[i]]), int(ends[i])))
+    return found
