@@ -11,12 +11,14 @@ from scopedown.account import account, align, phases
 from scopedown.account.account import window
 from scopedown.account.timeline import Timeline
 from scopedown.case import load_case
+from scopedown.decide.findings import conclude
 from scopedown.decide.rules.base import Finding, Rule
 from scopedown.decide.situation import Situation
 from scopedown.read.base import RequestLog, Source
 from scopedown.read.nsys_sqlite import NsysSqlite
 from scopedown.read.requests import NativeRequests
-from scopedown.simulate import SITUATIONS, Program, run, write_case, write_nsys
+from scopedown.report import StatementReport
+from scopedown.simulate import SITUATIONS, NsysOptions, Program, Truth, run, truth_of, write_case, write_nsys
 from scopedown.simulate import Situation as Simulated
 from scopedown.terms import Metric
 from scopedown.trace.model import Trace
@@ -62,9 +64,14 @@ def simulated(name: str, seed: int = 1) -> Situation:
         return of_case(Path(folder))
 
 
-def built(situation: Simulated) -> Situation:
+@cache
+def truth(name: str, seed: int = 1) -> Truth:
+    return truth_of(SITUATIONS[name](seed))
+
+
+def built(situation: Simulated, options: NsysOptions | None = None) -> Situation:
     with tempfile.TemporaryDirectory() as folder:
-        write_case(situation, situation.seed, Path(folder))
+        write_case(situation, situation.seed, Path(folder), options)
         return of_case(Path(folder))
 
 
@@ -79,4 +86,21 @@ def found(rule: Rule, s: Situation) -> list[Finding]:
     return list(rule.find(s))
 
 
-__all__ = ["SITUATIONS", "built", "found", "of_case", "of_trace", "ran", "simulated"]
+def silent(rule: Rule, s: Situation) -> bool:
+    return not found(rule, s)
+
+
+def told(rule: Rule, s: Situation) -> tuple[Finding, StatementReport]:
+    """The largest finding of a rule with its statement, the prediction replayed."""
+    findings = found(rule, s)
+    patterns, statements, _ = conclude(s, findings)
+    first = max(findings, key=lambda f: (f.path_ns, f.total_ns))
+    assert patterns[0].path_ns == first.path_ns
+    return first, next(t for t in statements if t.id == patterns[0].statement)
+
+
+def ms(ns: float) -> float:
+    return ns / 1e6
+
+
+__all__ = ["SITUATIONS", "built", "found", "ms", "of_case", "of_trace", "ran", "silent", "simulated", "told", "truth"]

@@ -7,6 +7,7 @@ import numpy as np
 
 from scopedown.account import intervals, scenarios
 from scopedown.account.groups import LENGTH_FACTOR, Group
+from scopedown.account.host import UNNAMED
 from scopedown.account.segments import merge_equal
 from scopedown.decide.rules import places
 from scopedown.decide.rules.base import Finding, of_group
@@ -71,7 +72,8 @@ class HostGap:
         for whole in a.groups:
             g = _alike(whole)
             own = g.category.startswith("host.") and g.category not in _ELSEWHERE and g.label not in a.tool_labels
-            if not own or g.count < AT_LEAST or not places.speaks(s, g.total_ns):
+            named = own and not places.label(s, g.label).endswith(UNNAMED)
+            if not named or g.count < AT_LEAST or not places.speaks(s, g.total_ns):
                 continue
             thread = places.thread_of(s, g)
             where = places.between(s, thread, g.start, g.ns)

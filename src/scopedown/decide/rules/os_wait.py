@@ -50,15 +50,19 @@ class OsWait:
 
     def _finding(self, s: Situation, g: Group) -> Finding:
         f = of_group(s, self.id, g, Scope.TIMELINE, places.steps(s, g.count))
+        t = s.account.timeline
         thread = places.thread_of(s, g)
         on = places.thread_name(s, thread)
         meanwhile, covered = _meanwhile(s, g, thread)
         beside = f"; during {show_share(covered, g.total_ns)} of it {meanwhile} runs" if meanwhile else ""
         opens = Scope.FRAMEWORK if 2 * covered > g.total_ns else Scope.TIMELINE
 
+        off_core = t is not None and g.label == t.host.not_running
+        what = "is off the core" if off_core else f"waits in {f.label}"
+
         def state(saved: int) -> Statement:
             return Statement(
-                f"{on} waits in {f.label} {places.lasting(f.ns, of=f.of)}{places.mostly(s, g)}: "
+                f"{on} {what} {places.lasting(f.ns, of=f.of)}{places.mostly(s, g)}: "
                 f"{places.share(s, f.path_ns)}{beside}. Without these waits the replay saves {show_ns(saved)}.",
                 Category.HOST_OS_WAIT,
                 f.label,
