@@ -14,6 +14,7 @@ from scopedown.account.account import Account, LedgerLine, ledger_lines
 from scopedown.account.choose import Interval, Where, choose
 from scopedown.account.groups import Group, nearest
 from scopedown.account.laws import estimate_queue, laws, load_of
+from scopedown.account.owners import with_owners
 from scopedown.account.phases import against_median
 from scopedown.account.population import place
 from scopedown.account.repeats import confirm, first_wave
@@ -162,6 +163,9 @@ def _inquire(case: Case, options: Options) -> _Inquiry:
     )
     assert monitor is None or isinstance(monitor, MonitorLog)
     interval = choose(case.symptom, log, timeline, monitor, where)
+    if log is not None and interval.row is not None and timeline is not None:
+        own = log.id[interval.row]
+        interval.account = with_owners(interval.account, {own}, set(log.id) - {own})
     covered = coverage(timeline.trace) if timeline is not None else None
     evidence = {}
     for role, artifact in (

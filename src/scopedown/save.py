@@ -45,11 +45,15 @@ def write_whole(path: Path, data: bytes) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as e:
-        raise InputError(path, "", f"cannot be written ({e.strerror})", "choose a folder that can be written to") from None
+        raise InputError(
+            path, "", f"cannot be written ({e.strerror})", "choose a folder that can be written to"
+        ) from None
     try:
         with os.fdopen(handle, "wb") as f:
             f.write(data)
         Path(name).replace(path)
     except OSError as e:
         Path(name).unlink(missing_ok=True)
-        raise InputError(path, "", f"cannot be written ({e.strerror})", "free some space or choose another folder") from None
+        raise InputError(
+            path, "", f"cannot be written ({e.strerror})", "free some space or choose another folder"
+        ) from None

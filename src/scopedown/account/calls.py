@@ -312,12 +312,13 @@ def _copies(trace: Trace, c: Calls) -> None:
     call = c.of_op[rows]
     inside = ops.end[rows] <= c.end[call] + CLOCK_TOLERANCE_NS
     asynchronous = np.array(["Async" in n for n in trace.names])[c.name[call]]
-    pinned = np.zeros(len(rows), bool)
+    pinned = pageable = np.zeros(len(rows), bool)
     if ops.src_kind is not None and ops.dst_kind is not None:
         host_side = np.where(ops.copy_kind[rows] == CopyKind.HTOD, ops.src_kind[rows], ops.dst_kind[rows])
-        pinned = host_side == MemKind.PINNED
+        pinned, pageable = host_side == MemKind.PINNED, host_side == MemKind.PAGEABLE
     short = ops.end[rows] - ops.start[rows] < CLOCK_TOLERANCE_NS
-    blocking = inside & ~(asynchronous & (pinned | short))
+    # A short copy may end inside an asynchronous call by chance.
+    blocking = inside & ~(asynchronous & (pinned | (short & ~pageable)))
     rows, call = rows[blocking], call[blocking]
     order = np.argsort(ops.end[rows], kind="stable")
     c.awaited[call[order]] = rows[order]

@@ -195,17 +195,10 @@ def _request(
     symptom: Symptom, log: RequestLog, timeline: Timeline | None, monitor: MonitorLog | None, where: Where
 ) -> Interval:
     chosen = statistic(log, symptom)
-    if chosen is None:
-        who = (
-            f"request {symptom.request!r}"
-            if symptom.statistic is Statistic.REQUEST
-            else f"{symptom.statistic} of {symptom.metric}"
-        )
-        raise UsageError(f"the log has no {symptom.metric} for {who}: check the id (the log has {len(log)} requests)")
+    found = phases(log, chosen.row, symptom.metric) if chosen is not None else None
+    if chosen is None or found is None:
+        return _not_in_log(symptom, log, timeline)
     row = chosen.row
-    found = phases(log, row, symptom.metric)
-    if found is None:
-        raise UsageError(f"request {log.id[row]!r} has no interval for {symptom.metric}: its stamps are absent")
     parts = _parts(log, row, symptom.metric)
     if timeline is None:
         cut = _monitored(found.phases, monitor)
@@ -246,6 +239,21 @@ def _request(
     out = Interval(made, used, chosen, alignment, other, _parts(log, used, symptom.metric), out_warnings)
     out.traced_rows = tuple(traced)
     return out
+
+
+def _not_in_log(symptom: Symptom, log: RequestLog, timeline: Timeline | None) -> Interval:
+    """What was complained of is not in the log: nothing says where it lies, only how long it was."""
+    one = symptom.statistic is Statistic.REQUEST
+    who = f"request {symptom.request!r}" if one else f"{symptom.statistic} of {symptom.metric}"
+    text = f"the log ({len(log)} requests) has no {symptom.metric} for {who}"
+    if timeline is not None and timeline.rows_span is not None:
+        found = Interval(window(timeline, *timeline.rows_span))
+        found.warnings.append(f"{text}: the interval is the captured window")
+    else:
+        length = max(symptom.observed_ns or 1, 1)
+        found = Interval(account([Phase(0, length, Category.UNACCOUNTED, "not in the log")], None))
+    found.recapture.append(text)
+    return found
 
 
 def _parts(log: RequestLog, row: int, metric: Metric) -> int:

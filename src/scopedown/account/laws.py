@@ -65,21 +65,21 @@ def load_of(log: RequestLog) -> Load | None:
     begin, end, rows = _spans(log)
     if len(rows) < 2 or begin.max() == begin.min():
         return None
-    offered = len(rows) / (float(begin.max() - begin.min()) / _S)
+    span = float(begin.max() - begin.min()) / _S
     window = float(end.max() - begin.min())
     tokens = log.output_tokens[rows]
     has_tokens = tokens != UNKNOWN
     busy, in_service = _service(log, rows)
     service = None if busy is None else busy / len(rows)
     return Load(
-        offered_rps=offered,
+        offered_rps=(len(rows) - 1) / span,
         achieved_rps=len(rows) / (window / _S),
         output_tps=None if not has_tokens.any() else float(tokens[has_tokens].sum()) / (window / _S),
         mean_in_flight=float((end - begin).sum()) / window,
         mean_e2e_ns=int((end - begin).mean()),
         service_ns=None if service is None else int(service),
         in_service=in_service,
-        utilisation=None if service is None else offered * service / _S,
+        utilisation=None if service is None else len(rows) / span * service / _S,
     )
 
 

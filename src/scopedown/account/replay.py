@@ -331,9 +331,10 @@ class _Run:
         has = self.r.has_call[rows]
         ready = np.full((self.k, len(rows)), far, np.int64)
         # Calls made before the interval are as recorded.
-        early = has & (self.c.start[call] < self.r.lo)
+        called = self.c.start[call] if len(self.c) else np.zeros(len(rows), np.int64)
+        early = has & (called < self.r.lo)
         late = has & ~early
-        ready[:, early] = (self.c.start[call] + self.r.call_lag[rows])[early]
+        ready[:, early] = (called + self.r.call_lag[rows])[early]
         if late.any():
             begin = self.call_begin[:, call[late]]
             lag = self.call_lag[:, rows[late]].copy()

@@ -118,7 +118,11 @@ def segments_where(account: Account, test: Callable[[Segments], Mask], keep: flo
     ops = t.devices.ops
     n = len(ops.category)
     none = np.full(n, NONE, np.int64)
-    device = Segments(t.trace.ops.start, t.trace.ops.end, ops.category, ops.label, np.arange(n), none)
+    kinds, names = ops.category.copy(), ops.label.copy()
+    # Ops on the path that were found to be somebody else's are called what the path calls them.
+    foreign = account.path.take((account.path.category == Category.SCHEDULER.code) & (account.path.op >= 0))
+    kinds[foreign.op], names[foreign.op] = foreign.category, foreign.label
+    device = Segments(t.trace.ops.start, t.trace.ops.end, kinds, names, np.arange(n), none)
     mask = test(device) & _ops(account)
     if mask.any():
         scenario.ops = mask
@@ -179,7 +183,7 @@ def group(account: Account, g: Group, keep: float = 0.0) -> Cut:
         for thread in np.unique(mine.thread[mine.thread >= 0]).tolist():
             own = mine.take(mine.thread == thread)
             scenario.host[thread] = without_waits(account.timeline.graph, thread, own.start, own.end)
-        if g.category in _DEVICE:
+        if g.category in _DEVICE or g.category is Category.SCHEDULER:
             mask = np.zeros(len(account.timeline.trace.ops), bool)
             mask[account.path.op[fixed & (account.path.op >= 0)]] = True
             scenario.ops = mask
@@ -255,7 +259,8 @@ def select(
     kind, colon, rest = selector.partition(":")
     if not colon or not rest:
         raise UsageError(
-            f"{selector!r} is not a selector: write host:REGEX, kernel:REGEX, copy:HtoD, category:NAME, line:ID or pattern:ID"
+            f"{selector!r} is not a selector: write host:REGEX, kernel:REGEX, copy:HtoD, category:NAME, line:ID "
+            "or pattern:ID"
         )
     if kind == "category":
         if rest not in set(Category):

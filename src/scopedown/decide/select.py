@@ -111,7 +111,8 @@ def _winner(candidates: list[Candidate], material: int) -> Candidate | None:
 
 def _captured_at(s: Situation) -> Scope:
     """What has to be recorded again: the trace where there is one or should be, else the log."""
-    if s.log is not None and s.account.timeline is None and not s.path_ns(Category.UNACCOUNTED):
+    unseen = s.account.ns_of(Category.UNACCOUNTED, Category.OUTSIDE_CAPTURE)
+    if s.log is not None and s.account.timeline is None and not unseen:
         return Scope.APPLICATION
     return Scope.TIMELINE
 
@@ -125,18 +126,21 @@ def _unreachable(s: Situation, kind: Kind) -> int:
 def _candidates(s: Situation, families: list[Family]) -> Iterator[Candidate]:
     a = s.account
     for c in _PHASES:
-        if ns := s.path_ns(c):
+        # Device work of others is replayed: what is left of its time may be one's own wait.
+        if (ns := s.path_ns(c)) and not (c is Category.SCHEDULER and a.replay is not None):
             yield Candidate(Kind.CHANGE, Scope.APPLICATION, ns, ns, (c,))
     if ns := s.path_ns(Category.ALIGNMENT_UNCERTAIN):
         yield Candidate(Kind.RECAPTURE, Scope.APPLICATION, ns, ns, (Category.ALIGNMENT_UNCERTAIN,))
-    if s.queue is not None and a.timeline is None:
-        ns = min(int(s.queue.queued_ns[s.row]) if s.row is not None else 0, s.path_ns(Category.UNACCOUNTED))
-        if ns > 0:
-            yield Candidate(Kind.MEASURE, Scope.APPLICATION, ns, ns, (Category.QUEUE,))
+    queued = 0
+    if s.queue is not None and a.timeline is None and s.row is not None:
+        queued = min(max(int(s.queue.queued_ns[s.row]), 0), s.path_ns(Category.UNACCOUNTED))
+        if queued:
+            yield Candidate(Kind.MEASURE, Scope.APPLICATION, queued, queued, (Category.QUEUE,))
     if ns := s.path_ns(Category.OUTSIDE_CAPTURE):
         yield Candidate(Kind.RECAPTURE, Scope.TIMELINE, ns, ns, (Category.OUTSIDE_CAPTURE,))
     for c in _UNSEEN:
-        if ns := s.path_ns(c):
+        # Without stamps what is estimated to be queue comes first, and does not count twice.
+        if (ns := s.path_ns(c) - (queued if c is Category.UNACCOUNTED else 0)) > 0:
             holes = a.timeline is not None and c in (Category.UNACCOUNTED, Category.NO_LAUNCH_RECORD)
             yield Candidate(Kind.RECAPTURE if holes else Kind.MEASURE, Scope.TIMELINE, ns, ns, (c,))
     yield from _replayed(s, families)
@@ -148,13 +152,15 @@ def _replayed(s: Situation, families: list[Family]) -> Iterator[Candidate]:
     host = tuple(c for c in HOST_WITHOUT_CAUSE if s.path_ns(c))
     if host and (ns := s.host_without_cause_ns()):
         rows.append((Kind.MEASURE, Scope.FRAMEWORK, ns, tuple(sorted(host)), None, scenarios.category(a, *host)))
-    causes = sorted(((s.path_ns(c), c) for c in (*_TIMELINE_CAUSES, *_HOST_CAUSES)), reverse=True)
+    causes = sorted(((s.path_ns(c), c) for c in (*_TIMELINE_CAUSES, *_HOST_CAUSES, Category.SCHEDULER)), reverse=True)
     for ns, c in causes[:REPLAYED]:
         if ns:
             rows.append((Kind.CHANGE, EXPLAINED_BY[c], ns, (c,), None, scenarios.category(a, c)))
-    for f in families[:REPLAYED]:
-        if f.critical_ns:
-            rows.append((Kind.MEASURE, Scope.KERNEL, f.critical_ns, (Category.DEVICE_KERNEL,), f, f.cut(a)))
+    rows += [
+        (Kind.MEASURE, Scope.KERNEL, f.critical_ns, (Category.DEVICE_KERNEL,), f, f.cut(a))
+        for f in families[:REPLAYED]
+        if f.critical_ns
+    ]
     for (kind, scope, ns, categories, family, _), gain in zip(
         rows, scenarios.saved(a, [r[-1] for r in rows]), strict=True
     ):

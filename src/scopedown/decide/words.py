@@ -67,7 +67,8 @@ def question(s: Situation, x: Selection, families: list[Family]) -> str:
     amount = show_ns(c.path_ns)
     if x.kind is Kind.CHANGE:
         what = _PHASE.get(c.categories[0]) or _CAUSE.get(c.categories[0]) or c.categories[0]
-        return f"Does the {s.metric} fall by up to {show_ns(c.reachable_ns)} when {what} ({amount} on the path) is taken away?"
+        gain = show_ns(c.reachable_ns)
+        return f"Does the {s.metric} fall by up to {gain} when {what} ({amount} on the path) is taken away?"
     if c.scope is Scope.KERNEL and c.family is not None:
         return (
             f"How far is one launch of {c.family.name} (median {show_ns(c.family.median_ns)}, "

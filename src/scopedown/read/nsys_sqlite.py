@@ -267,7 +267,7 @@ def main(argv: list[str]) -> int:
     for name in argv:
         artifact = NsysSqlite().read(Source(Path(name)))
         trace = artifact.content
-        assert isinstance(trace, Trace)  # noqa: S101
+        assert isinstance(trace, Trace)
         print(
             f"{name}: {artifact.producer} {artifact.version or 'of unknown version'}, interval {artifact.interval_ns}"
         )
