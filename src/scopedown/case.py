@@ -130,11 +130,14 @@ def case_from_files(
     return Case(None, checked, dict(contract or {}), usable, tuple(odd))
 
 
-def load_evidence(case: Case) -> list[Artifact]:
-    """Every file of the case, read. Raises InputError where one breaks its format or changed since it was recorded."""
+def load_evidence(case: Case, *, tz: str | None = None, nsys: str | None = None, cache: bool = True) -> list[Artifact]:
+    """Every file of the case, read. Raises InputError where one breaks its format or changed since it was recorded.
+
+    ``tz``: zone of local times where the case states none; ``nsys``, ``cache``: as for ``read.load``.
+    """
     artifacts = []
     for item in case.evidence:
-        artifact = read.load(item.path, kind=item.kind, tz=item.zone)
+        artifact = read.load(item.path, kind=item.kind, tz=item.zone or tz, nsys=nsys, cache=cache)
         if item.sha256 is not None and item.sha256.lower() != artifact.sha256:
             raise InputError(
                 item.path,

@@ -146,7 +146,7 @@ def whatif(
 
 
 def _inquire(case: Case, options: Options) -> _Inquiry:
-    artifacts = load_evidence(case)
+    artifacts = load_evidence(case, tz=options.tz, nsys=options.nsys, cache=options.cache)
     traces = [a for a in artifacts if isinstance(a.content, Trace)]
     logs = [a for a in artifacts if isinstance(a.content, RequestLog)]
     monitors = [a for a in artifacts if isinstance(a.content, MonitorLog)]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
+import msgspec
 
 from scopedown import journal
 from scopedown.case import Case
 from scopedown.errors import InputError, UsageError
+from scopedown.files import write_atomic
 from scopedown.report import Report
 from scopedown.units import show_ns
 
@@ -17,9 +16,11 @@ def save(case: Case, report: Report) -> None:
     """Raises UsageError without a case folder, InputError where it cannot be written to."""
     if case.folder is None:
         raise UsageError("--save needs a case folder: make one with scopedown new")
-    import msgspec
-
-    write_whole(case.folder / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    target = case.folder / "report.json"
+    try:
+        write_atomic(target, msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    except OSError as e:
+        raise InputError(target, "", f"cannot be written ({e.strerror})", "check the rights of the case") from None
     d, y = report.decision, report.symptom
     question = (
         f"Why is {y.metric} ({y.request or y.statistic}) {y.observed or ''}?".replace(" ?", "?")
@@ -38,22 +39,3 @@ def save(case: Case, report: Report) -> None:
         next=d.question,
     )
     journal.append(case.folder, entry)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Written beside its place and renamed: never half there."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as e:
-        raise InputError(
-            path, "", f"cannot be written ({e.strerror})", "choose a folder that can be written to"
-        ) from None
-    try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(data)
-        Path(name).replace(path)
-    except OSError as e:
-        Path(name).unlink(missing_ok=True)
-        raise InputError(
-            path, "", f"cannot be written ({e.strerror})", "free some space or choose another folder"
-        ) from None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scopedown.errors import UsageError
+from scopedown.files import write_atomic
 
 if TYPE_CHECKING:
     from scopedown.case import Case
@@ -32,25 +31,3 @@ def check_target(target: str | None, case: Case) -> None:
         return
     if path.is_dir() or any(path.samefile(e.path) for e in case.evidence if e.path.exists()):
         raise UsageError(f"{path} would be written over: name case and files first, then --json or --markdown")
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write beside the target, then rename. Raises OSError that names the target, which is then left as it was."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
-    except OSError as error:
-        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -85,6 +85,8 @@ def select(s: Situation, families: list[Family], wanted: Scope | None = None) ->
         kind, scope = Kind.MEASURE, wanted
         winner = next((c for c in candidates if c.scope is wanted), None)
     bounds = tuple(b for b in _bounds(s, families) if b.scope.width > scope.width)
+    if kind is Kind.ENOUGH:
+        winner = None
     reachable = winner.reachable_ns if winner is not None else _unreachable(s, kind)
     return Selection(kind, scope, reachable, winner, tuple(candidates), bounds, met, material)
 

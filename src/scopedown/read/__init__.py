@@ -53,8 +53,11 @@ def open_source(path: Path) -> Source:
     return source
 
 
-def load(path: Path, *, kind: str | None = None, tz: str | None = None) -> Artifact:
-    """Read one file. ``kind`` names the reader instead of the content; ``tz`` is the zone of a monitor's local times.
+def load(
+    path: Path, *, kind: str | None = None, tz: str | None = None, nsys: str | None = None, cache: bool = True
+) -> Artifact:
+    """Read one file. ``kind`` names the reader instead of the content; ``tz`` is the zone of a monitor's local times;
+    ``nsys`` exports raw reports, which ``cache`` keeps.
 
     Raises InputError where the file is missing, unreadable, of no known format, or breaks its format.
     """
@@ -68,6 +71,8 @@ def load(path: Path, *, kind: str | None = None, tz: str | None = None) -> Artif
         raise InputError(path, "", what, do)
     if tz is not None and isinstance(reader, NvidiaSmiCsv):
         reader = NvidiaSmiCsv(tz)
+    if isinstance(reader, NsysReport):
+        reader = NsysReport(nsys, cache=cache)
     return reader.read(source)
 
 

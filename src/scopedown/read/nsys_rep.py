@@ -53,6 +53,10 @@ class NsysReport:
     scope: ClassVar[Scope] = Scope.TIMELINE
     about: ClassVar[str] = "Nsight Systems report (.nsys-rep, .qdrep), through your own nsys"
 
+    def __init__(self, nsys: str | None = None, *, cache: bool = True) -> None:
+        """``nsys``: the tool to use instead of the one that is found. Without ``cache`` the export is not kept."""
+        self.nsys, self.cache = nsys, cache
+
     def sniff(self, source: Source) -> bool:
         return source.head.startswith((_REPORT, _LFS)) or _STREAM in source.head[:64]
 
@@ -66,7 +70,13 @@ class NsysReport:
                 "is a raw stream that was not imported into a report",
                 f"import it with: QdstrmImporter -i {source.path.name}, then give the .nsys-rep",
             )
-        exported = export(source.path, None, cache_dir(), sha256=source.sha256)
+        if self.cache:
+            return self._read(source, cache_dir())
+        with tempfile.TemporaryDirectory(prefix="scopedown-") as scratch:
+            return self._read(source, Path(scratch))
+
+    def _read(self, source: Source, folder: Path) -> Artifact:
+        exported = export(source.path, self.nsys, folder, sha256=source.sha256)
         artifact = NsysSqlite().read(Source(exported))
         return replace(
             artifact,
