@@ -3,6 +3,7 @@
 import pytest
 
 from rules.made import found, of_trace, ran, silent, simulated, told, truth
+from scopedown.decide.findings import conclude
 from scopedown.decide.rules.alloc_churn import AllocChurn
 from scopedown.simulate import Program
 from scopedown.terms import Category, Scope
@@ -19,6 +20,13 @@ def test_malloc_and_free_of_every_step():
     assert sum(f.path_ns for f in findings) == pytest.approx(truth("allocation_in_loop").tags["workspace"], rel=0.01)
     _, t = told(RULE, s)
     assert "beside it cudaFree 40 times" in t.text
+
+
+def test_a_free_costs_what_it_takes_after_the_device_is_done():
+    s = simulated("allocation_in_loop")
+    _, statements, _ = conclude(s, found(RULE, s))
+    predicted = sum(p.amount_ns for t in statements for p in t.predicts) * s.parts
+    assert predicted == pytest.approx(truth("allocation_in_loop").saving("workspace"), rel=0.02)
 
 
 def start_up(loops: int) -> Program:

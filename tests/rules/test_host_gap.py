@@ -41,7 +41,10 @@ def test_a_busy_side_stream_does_not_hide_the_gap():
 
 
 def test_another_thread_may_hold_the_step_back():
-    f, t = told(RULE, simulated("hand_over"))
+    s = simulated("hand_over")
+    f, t = told(RULE, s)
+    predicted = t.predicts[0].amount_ns * s.parts
+    assert predicted == pytest.approx(truth("hand_over").saving("schedule"), rel=0.02)
     assert "'schedule #' on thread Scheduler" in t.text
     assert (f.count, f.of) == (40, 40)
 

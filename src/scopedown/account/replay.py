@@ -245,7 +245,8 @@ class _Run:
         """A wait for another thread's signal."""
         h = self.g.handovers[k]
         arrived = self._shifted(thread, np.array([max(h.start, self.r.lo)]))[:, 0]
-        self._thread(h.giver, h.signal)
+        # What the giver does from the signal on comes after it, be it at the same instant.
+        self._thread(h.giver, h.signal - 1)
         if h.signal <= self.r.lo:
             given = np.full(self.k, h.signal, np.int64)
         else:

@@ -111,7 +111,9 @@ def segments_where(account: Account, test: Callable[[Segments], Mask], keep: flo
         mine = segs.take(test(segs))
         if not len(mine):
             continue
-        s, e = without_waits(t.graph, thread, *intervals.union(mine.start, mine.end))
+        # A free that drains the device costs what it takes after that; waiting for the device stays.
+        frees = (t.calls.meaning == ApiMeaning.ALLOC) & t.calls.blocking
+        s, e = without_waits(t.graph, thread, *intervals.union(mine.start, mine.end), frees)
         if len(s):
             scenario.host[thread] = s, e
             events, time = events + len(mine), time + int((e - s).sum())
@@ -182,12 +184,23 @@ def group(account: Account, g: Group, keep: float = 0.0) -> Cut:
     if account.timeline is not None:
         for thread in np.unique(mine.thread[mine.thread >= 0]).tolist():
             own = mine.take(mine.thread == thread)
-            scenario.host[thread] = without_waits(account.timeline.graph, thread, own.start, own.end)
+            paid = _calls_around(account.timeline, thread, own.start)
+            scenario.host[thread] = without_waits(account.timeline.graph, thread, own.start, own.end, paid)
         if g.category in _DEVICE or g.category is Category.SCHEDULER:
             mask = np.zeros(len(account.timeline.trace.ops), bool)
             mask[account.path.op[fixed & (account.path.op >= 0)]] = True
             scenario.ops = mask
     return Cut(scenario, fixed, len(starts), g.total_ns)
+
+
+def _calls_around(t: Timeline, thread: int, instants: Ints) -> Mask:
+    """The calls of a thread in which the instants lie: where those are waits, what is meant is the cost beside
+    waiting."""
+    mask = np.zeros(len(t.calls), bool)
+    lo, hi = int(t.calls.thread_bound[thread]), int(t.calls.thread_bound[thread + 1])
+    at = lo + np.searchsorted(t.calls.start[lo:hi], instants, side="right") - 1
+    mask[at[(at >= lo) & (instants < t.calls.end[np.maximum(at, 0)])]] = True
+    return mask
 
 
 def _launches(account: Account, fixed: Mask, keep: float) -> Cut:
