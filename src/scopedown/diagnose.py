@@ -11,13 +11,14 @@ import numpy as np
 
 from scopedown.account import scenarios
 from scopedown.account.account import Account, LedgerLine, ledger_lines
-from scopedown.account.choose import Interval, Where, choose
+from scopedown.account.choose import Interval, Where, choose, median_step, step_account
 from scopedown.account.groups import Group, nearest
 from scopedown.account.laws import estimate_queue, laws, load_of
 from scopedown.account.owners import with_owners
 from scopedown.account.phases import against_median
 from scopedown.account.population import place
 from scopedown.account.repeats import confirm, first_wave
+from scopedown.account.resources import resources
 from scopedown.account.timeline import Timeline
 from scopedown.case import Case, load_evidence
 from scopedown.decide import words
@@ -39,6 +40,7 @@ from scopedown.report import (
     Line,
     PatternReport,
     Report,
+    Resource,
     StatementReport,
     SymptomReport,
 )
@@ -167,6 +169,14 @@ def _inquire(case: Case, options: Options) -> _Inquiry:
         own = log.id[interval.row]
         interval.account = with_owners(interval.account, {own}, set(log.id) - {own})
     covered = coverage(timeline.trace) if timeline is not None else None
+    if len(traces) > 1:
+        interval.warnings.append(
+            f"{len(traces)} traces: {trace.path if trace else ''} is accounted for, the others are not"
+        )
+    if len(logs) > 1:
+        interval.warnings.append(f"{len(logs)} request logs: {logs[0].path} is used, the others are not")
+    if len(monitors) > 1:
+        interval.warnings.append(f"{len(monitors)} monitor logs: {monitors[0].path} is used, the others are not")
     evidence = {}
     for role, artifact in (
         ("log", logs[0] if logs else None),
@@ -300,7 +310,7 @@ def _report(
         devices=_devices(a, s),
         ranks=[],
         patterns=patterns,
-        resources=[],
+        resources=_resources(q),
         laws=laws(s.log) if s.log is not None else [],
         kernels=[
             KernelReport(
@@ -316,7 +326,7 @@ def _report(
             for f in found[:20]
         ],
         launch_lead=_lead(a),
-        steps=_steps(a),
+        steps=_steps(q),
         coverage=msgspec.to_builtins(q.coverage) if q.coverage is not None else {},
         unknown=unknowns(s),
         warnings=list(dict.fromkeys(texts)),
@@ -379,17 +389,33 @@ def _lead(a: Account) -> Lead | None:
     return Lead(median_ns=nearest(lead, 0.5), p10_ns=nearest(lead, 0.1), p90_ns=nearest(lead, 0.9), ops=len(lead))
 
 
-def _steps(a: Account) -> dict[str, object] | None:
-    if a.steps is None:
+def _steps(q: _Inquiry) -> dict[str, object] | None:
+    """How steps were found; for a question without a complaint with the ledger of the median one."""
+    a = q.account
+    if a.steps is None or a.timeline is None:
         return None
     length = np.asarray(a.steps.end - a.steps.start)
-    return {
+    median: dict[str, object] = {}
+    if q.case.symptom is None:
+        one = step_account(a.timeline, a.steps, median_step(a.steps))
+        lines = [{"category": x.category, "label": x.label, "ns": x.ns} for x in one.lines()[:10]]
+        median = {"median_interval_ns": [one.lo, one.hi], "median_lines": lines}
+    return median | {
         "how": str(a.steps.how),
         "name": a.steps.name,
         "count": len(a.steps),
         "median_ns": nearest(length, 0.5),
         "p90_ns": nearest(length, 0.9),
     }
+
+
+def _resources(q: _Inquiry) -> list[Resource]:
+    if q.case.symptom is None or q.case.symptom.metric.is_latency:
+        return []
+    return [
+        Resource(name=r.name, capacity=r.capacity, busy_ns=r.busy_ns, share=r.share, saturated=r.saturated)
+        for r in resources(q.account, q.situation.log)
+    ]
 
 
 def _metrics(x: Selection) -> list[str]:

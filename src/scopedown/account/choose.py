@@ -11,7 +11,8 @@ import numpy as np
 from scopedown.account import steps as steps_of
 from scopedown.account.account import Account, account, window
 from scopedown.account.align import Alignment, align
-from scopedown.account.phases import Phase, phases
+from scopedown.account.groups import of_segments
+from scopedown.account.phases import Phase, phases, summed
 from scopedown.account.population import SHARES, Chosen, nearest_rank, statistic
 from scopedown.account.population import interval as intervals_of
 from scopedown.account.timeline import Timeline
@@ -59,13 +60,15 @@ def choose(
 ) -> Interval:
     """Raises UsageError where the words name nothing."""
     if where.begin is not None or where.end is not None or where.range is not None or where.step is not None:
-        return _named(symptom, timeline, where)
+        return _named(timeline, where)
     if symptom is not None and symptom.metric is Metric.STEP_TIME:
         return _step(symptom, timeline)
     if symptom is not None and log is not None and symptom.metric.is_latency:
         return _request(symptom, log, timeline, monitor, where)
     if timeline is None:
-        return _log_window(symptom, log)
+        return _log_window(log)
+    if symptom is not None and not symptom.metric.is_latency:
+        return _throughput(timeline)
     if timeline.rows_span is None:
         return _nothing(timeline)
     lo, hi = timeline.rows_span
@@ -91,7 +94,7 @@ def _nothing(timeline: Timeline) -> Interval:
     return found
 
 
-def _named(symptom: Symptom | None, timeline: Timeline | None, where: Where) -> Interval:
+def _named(timeline: Timeline | None, where: Where) -> Interval:
     if timeline is None or timeline.rows_span is None:
         raise UsageError("--from/--to, --range and --step choose an interval of a trace: there is none with events")
     lo, hi = timeline.rows_span
@@ -103,14 +106,13 @@ def _named(symptom: Symptom | None, timeline: Timeline | None, where: Where) -> 
             raise UsageError(
                 "--step: no steps were found in this capture (no repeated annotation, graph launch or kernel sequence)"
             )
-        return _one_step(timeline, found, _step_number(where.step, found))
+        return Interval(step_account(timeline, found, _step_number(where.step, found)))
     begin = lo if where.begin is None else where.begin
     end = hi if where.end is None else where.end
     if end <= begin:
         raise UsageError(f"--from {begin} ns is not before --to {end} ns (the capture covers {lo} to {hi} ns)")
     if end <= lo or begin >= hi:
         raise UsageError(f"--from {begin} ns --to {end} ns lies outside the capture, which covers {lo} to {hi} ns")
-    del symptom
     ending = timeline.ending(begin, end) or timeline.last_row(begin, end)
     if ending is not None and ending.thread != NONE and ending.at < end:
         ending = dataclasses.replace(ending, at=end)
@@ -148,24 +150,28 @@ def _on_thread(timeline: Timeline, lo: int, hi: int, thread: int) -> Account:
     return account([Phase(lo, hi, Category.UNACCOUNTED, "range")], timeline)
 
 
+def median_step(found: steps_of.Steps) -> int:
+    """The step of median length."""
+    length = found.end - found.start
+    return int(np.argsort(length, kind="stable")[(len(length) - 1) // 2])
+
+
 def _step_number(text: str, found: steps_of.Steps) -> int:
     if text == "median":
-        length = found.end - found.start
-        return int(np.argsort(length, kind="stable")[(len(length) - 1) // 2])
+        return median_step(found)
     if not text.isdecimal() or int(text) >= len(found):
         raise UsageError(f"--step {text}: this capture has {len(found)} steps, 0 to {len(found) - 1}, or 'median'")
     return int(text)
 
 
-def _one_step(timeline: Timeline, found: steps_of.Steps, k: int) -> Interval:
+def step_account(timeline: Timeline, found: steps_of.Steps, k: int) -> Account:
+    """The account of one step."""
     lo, hi = int(found.start[k]), int(found.end[k])
     if found.how is steps_of.How.ANNOTATION:
         host = timeline.trace.host
         row = np.flatnonzero((host.start == lo) & (host.end == hi))
-        thread = int(host.thread[row[0]]) if len(row) else NONE
-        return Interval(_on_thread(timeline, lo, hi, thread))
-    ending = timeline.last_row(lo, hi)
-    return Interval(account([Phase(lo, hi, Category.UNACCOUNTED, "step")], timeline, ending=ending))
+        return _on_thread(timeline, lo, hi, int(host.thread[row[0]]) if len(row) else NONE)
+    return account([Phase(lo, hi, Category.UNACCOUNTED, "step")], timeline, ending=timeline.last_row(lo, hi))
 
 
 def _step(symptom: Symptom, timeline: Timeline | None) -> Interval:
@@ -178,7 +184,7 @@ def _step(symptom: Symptom, timeline: Timeline | None) -> Interval:
         out.recapture.append("no steps in this capture: annotate them (NVTX, ProfilerStep) or capture more of them")
         return out
     if symptom.statistic is Statistic.REQUEST:
-        return _one_step(timeline, found, _step_number(symptom.request or "median", found))
+        return Interval(step_account(timeline, found, _step_number(symptom.request or "median", found)))
     length = found.end - found.start
     if symptom.statistic is Statistic.MEAN:
         value = int(np.rint(length.mean()))
@@ -186,7 +192,7 @@ def _step(symptom: Symptom, timeline: Timeline | None) -> Interval:
     else:
         value = nearest_rank(length, SHARES[symptom.statistic])
         k = int(np.argmax(length == value))
-    out = _one_step(timeline, found, k)
+    out = Interval(step_account(timeline, found, k))
     out.chosen = Chosen(k, value, int(length[k]), None, False, {"steps": len(found)})
     return out
 
@@ -306,23 +312,32 @@ def _monitored(found: Sequence[Phase], monitor: MonitorLog | None) -> list[Phase
     return [p for p in out if p.end > p.start]
 
 
-def _log_window(symptom: Symptom | None, log: RequestLog | None) -> Interval:
+def _log_window(log: RequestLog | None) -> Interval:
     """The window of load as the sum of all requests' phases, in request-nanoseconds."""
     if log is None or not len(log):
-        raise UsageError(
-            "the evidence has neither requests nor a trace with events: there is no interval to account for"
-        )
-    sums: dict[tuple[Category, str], int] = {}
-    for row in range(len(log)):
-        found = phases(log, row, Metric.E2E)
-        for p in found.phases if found is not None else ():
-            sums[p.category, p.label] = sums.get((p.category, p.label), 0) + p.ns
+        raise UsageError("the evidence has neither requests nor a trace: there is no interval to account for")
     laid: list[Phase] = []
     at = 0
-    for (category, label), ns in sums.items():
-        laid.append(Phase(at, at + ns, category, label))
-        at += ns
-    if not laid:
+    for p in summed(log):
+        laid.append(Phase(at, at + p.ns, p.category, p.label))
+        at += p.ns
+    if not at:
         raise UsageError("no request of the log has both a start and an end: there is no interval to account for")
-    del symptom
-    return Interval(account(laid, None))
+    return Interval(account([p for p in laid if p.ns], None))
+
+
+def _throughput(timeline: Timeline) -> Interval:
+    """No critical path: what the busiest device did, or waited for, over the captured window."""
+    span = timeline.rows_span
+    if span is None:
+        return _nothing(timeline)
+    if not timeline.has_device_rows:
+        return Interval(window(timeline, *span))
+    lo, hi = int(timeline.trace.ops.start.min()), int(timeline.trace.ops.end.max())
+    made = window(timeline, max(lo, span[0]), min(hi, span[1]))
+    busiest = max(made.devices, key=lambda d: (d.busy_ns, -d.device))
+    # Nothing of it is replayed: the lines of a device account are shares of a resource, not a chain.
+    path = busiest.segments
+    return Interval(
+        dataclasses.replace(made, path=path, groups=tuple(of_segments(path)), service=None, ending=None, replay=None)
+    )

@@ -107,7 +107,7 @@ def _named(text: str, own: frozenset[str], others: frozenset[str]) -> str | None
 def rename_owned(account: Account, own_ids: Collection[str], other_ids: Collection[str]) -> Segments:
     """The path with device work of other requests as the scheduler's time; the same path where owners are unknown."""
     path, t = account.path, account.timeline
-    if t is None:
+    if t is None or not len(t.trace.ops):
         return path
     found = owners(t, own_ids, other_ids)
     if found is None:

@@ -15,7 +15,7 @@ from scopedown.account import scenarios
 from scopedown.account.scenarios import Cut
 from scopedown.decide.kernels import Family
 from scopedown.decide.situation import Situation
-from scopedown.terms import EXPLAINED_BY, HOST_WITHOUT_CAUSE, Category, Kind, Scope
+from scopedown.terms import EXPLAINED_BY, HOST_WITHOUT_CAUSE, Category, Kind, Metric, Scope
 
 #: How many kernel families and explained categories are replayed; the rest cannot win.
 REPLAYED = 4
@@ -93,10 +93,27 @@ def select(s: Situation, families: list[Family], wanted: Scope | None = None) ->
 
 def _met(s: Situation) -> bool:
     """The recorded statistic is within the target; without a record the observed value decides."""
+    if s.symptom is not None and not s.symptom.metric.is_latency:
+        return _rate_met(s)
     if s.symptom is None or s.symptom.target_ns is None or s.recapture:
         return False
     value = s.chosen.value_ns if s.chosen is not None else s.total_ns // s.parts
     return value <= s.symptom.target_ns and not (s.chosen is not None and s.chosen.at_least)
+
+
+def _rate_met(s: Situation) -> bool:
+    """The achieved rate of the log, without a log the observed one, reaches the target."""
+    y = s.symptom
+    if y is None or y.target_rate is None or s.recapture:
+        return False
+    rate = y.observed_rate
+    if s.load is not None and y.metric is Metric.REQUEST_THROUGHPUT:
+        rate = s.load.achieved_rps
+    if s.load is not None and y.metric is Metric.TOKEN_THROUGHPUT and s.load.output_tps is not None:
+        rate = s.load.output_tps
+    if rate is None:
+        return False
+    return rate <= y.target_rate if y.metric is Metric.COST else rate >= y.target_rate
 
 
 def _winner(candidates: list[Candidate], material: int) -> Candidate | None:

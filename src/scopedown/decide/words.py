@@ -89,6 +89,8 @@ def question(s: Situation, x: Selection, families: list[Family]) -> str:
 def why(s: Situation, x: Selection) -> str:
     """Why this scope: the amounts that decided."""
     total = s.total_ns
+    if x.kind is Kind.ENOUGH and s.symptom is not None and not s.symptom.metric.is_latency:
+        return f"{s.symptom.metric} reaches its target of {s.symptom.target}: it is met."
     if x.kind is Kind.ENOUGH and s.symptom is not None:
         value = s.chosen.value_ns if s.chosen is not None else total // s.parts
         return f"{s.symptom.metric} is {show_ns(value)}, its target {show_ns(s.symptom.target_ns or 0)}: it is met."
