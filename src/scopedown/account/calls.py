@@ -278,13 +278,15 @@ def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int, int]]:
         return wait
     api = np.flatnonzero(trace.host.kind == HostKind.API)
     row = join(y.process, y.correlation, trace.host.process[api], trace.host.correlation[api])
-    recorded: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    recorded: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     ev = trace.events
     if ev is not None and len(ev):
         at = join(ev.process, ev.correlation, trace.host.process[api], trace.host.correlation[api])
         for k in np.flatnonzero(at >= 0).tolist():
             when = int(trace.host.start[api[at[k]]])
-            recorded.setdefault((int(ev.process[k]), int(ev.event[k])), []).append((when, int(ev.stream[k])))
+            recorded.setdefault((int(ev.process[k]), int(ev.event[k])), []).append(
+                (when, int(ev.device[k]), int(ev.stream[k]))
+            )
         for records in recorded.values():
             records.sort()
     for k in np.flatnonzero(row >= 0).tolist():
@@ -296,7 +298,8 @@ def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int, int]]:
         known = recorded.get((int(y.process[k]), event), []) if event != NONE else []
         earlier = [r for r in known if r[0] <= start]
         if earlier:
-            wait[call] = (int(y.device[k]), earlier[-1][1], earlier[-1][0])
+            when, device, stream = earlier[-1]
+            wait[call] = (device, stream, when)
         elif event == NONE:
             wait[call] = (int(y.device[k]), int(y.stream[k]) if y.stream[k] > 0 else NONE, start)
     return wait

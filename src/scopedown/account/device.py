@@ -90,10 +90,15 @@ def plausible_launch(trace: Trace, calls: Calls, st: Streams) -> int:
 class Devices:
     """Accounts of the devices of one trace."""
 
-    def __init__(self, trace: Trace, calls: Calls, st: Streams, host: Host, labels: Names) -> None:
+    def __init__(
+        self, trace: Trace, calls: Calls, st: Streams, host: Host, waited: dict[int, int], labels: Names
+    ) -> None:
+        """``waited``: for an op that was told to wait for an event, the op that the event stands for."""
         self.trace, self.calls, self.host = trace, calls, host
         self.ops = op_labels(trace, labels)
         self.plausible_ns = plausible_launch(trace, calls, st)
+        self._waited = np.full(len(trace.ops), NONE, np.int64)
+        self._waited[list(waited)] = list(waited.values())
         self._launch = labels.code("launch latency")
         self._late_start = labels.code("launched, not started: nothing that it waits for was recorded")
         self._no_record = labels.code("op without a launch record")
@@ -170,10 +175,22 @@ class Devices:
             returned = np.clip(c.end[k], called, b)
             parts.append(self._host_late(a, called, o, k))
             parts.append(self._in_call(called, returned, o, k))
-            likely = np.minimum(b, returned + self.plausible_ns)
-            parts.append(many(returned, likely, Category.LAUNCH.code, self._launch, o))
+            free = self._depends(parts, returned, b, o)
+            likely = np.minimum(b, free + self.plausible_ns)
+            parts.append(many(free, likely, Category.LAUNCH.code, self._launch, o))
             parts.append(many(likely, b, Category.UNACCOUNTED.code, self._late_start, o))
         return concat(parts)
+
+    def _depends(self, parts: list[Segments], start: Ints, end: Ints, op: Ints) -> Ints:
+        """The part of each interval in which the op that ``op`` was told to wait for had not ended; returns when that
+        is over. The awaited op is of another device: else this one would not be idle."""
+        other = self._waited[op]
+        mine = np.flatnonzero(other >= 0)
+        free = start.copy()
+        free[mine] = np.clip(self.trace.ops.end[other[mine]], start[mine], end[mine])
+        label = self.ops.label[other[mine]]
+        parts.append(many(start[mine], free[mine], Category.DEPENDENCY.code, label, op[mine]))
+        return free
 
     def _host_late(self, start: Ints, end: Ints, op: Ints, call: Ints) -> Segments:
         parts = []

@@ -15,13 +15,14 @@ from enum import IntEnum
 import numpy as np
 
 from scopedown.account import intervals
-from scopedown.account.calls import Calls, Streams, join
+from scopedown.account.calls import Calls, Streams
+from scopedown.account.depends import collective_peers
 from scopedown.account.device import Devices
 from scopedown.account.handover import find_handovers
 from scopedown.account.host import Host
 from scopedown.account.segments import Segments, check_partition, concat, many
 from scopedown.terms import Category
-from scopedown.trace.model import NONE, HostKind, Ints, Names, OpKind, Trace
+from scopedown.trace.model import NONE, Ints, Names, Trace
 
 #: An op that starts this soon after the one before it on its stream had been waiting for it.
 STREAM_SLACK_NS = 2_000
@@ -63,7 +64,9 @@ class Walk:
 class Graph:
     """Predecessors of everything that the walk meets."""
 
-    def __init__(self, trace: Trace, st: Streams, calls: Calls, plausible_ns: int) -> None:
+    def __init__(
+        self, trace: Trace, st: Streams, calls: Calls, waited_event: dict[int, int], plausible_ns: int
+    ) -> None:
         ops = trace.ops
         self.trace, self.streams, self.calls, self.plausible_ns = trace, st, calls, plausible_ns
         self.op_start, self.op_end = ops.start.tolist(), ops.end.tolist()
@@ -71,8 +74,8 @@ class Graph:
         self.call_start, self.call_end = calls.start.tolist(), calls.end.tolist()
         self.call_thread, self.awaited = calls.thread.tolist(), calls.awaited.tolist()
         self.handed_over = calls.handed_over.tolist()
-        self.waited_event = _event_waits(trace, st, calls)
-        self.peer = _collective_peers(trace)
+        self.waited_event = waited_event
+        self.peer = collective_peers(trace)
         order = np.argsort(ops.end, kind="stable")
         self.ends, self.by_end = ops.end[order].tolist(), order.tolist()
         self.handovers = find_handovers(trace)
@@ -277,75 +280,3 @@ def name_pieces(walk: Walk, graph: Graph, host: Host, devices: Devices, labels: 
     segs = concat(parts)
     check_partition(segs, lo, hi)
     return segs
-
-
-def _event_waits(trace: Trace, st: Streams, calls: Calls) -> dict[int, int]:
-    """For an op that its stream was told to hold until an event: the op that the event stands for."""
-    ev, y = trace.events, trace.syncs
-    if ev is None or y is None or not len(ev) or not len(y):
-        return {}
-    api = np.flatnonzero(trace.host.kind == HostKind.API)
-    when_of = trace.host.start[api]
-    recorded_at = join(ev.process, ev.correlation, trace.host.process[api], trace.host.correlation[api])
-    waits_at = join(y.process, y.correlation, trace.host.process[api], trace.host.correlation[api])
-    names = np.array([("WaitEvent" in n) for n in trace.names])
-    records: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for k in np.flatnonzero(recorded_at >= 0).tolist():
-        records.setdefault((int(ev.process[k]), int(ev.event[k])), []).append(
-            (int(when_of[recorded_at[k]]), int(ev.stream[k]))
-        )
-    for r in records.values():
-        r.sort()
-    queue: dict[tuple[int, int], tuple[Ints, list[int]]] = {}
-    launched = np.where(calls.of_op >= 0, calls.start[calls.of_op] if len(calls) else 0, np.iinfo(np.int64).min)
-    for k in range(len(st.bound) - 1):
-        rows = st.order[st.bound[k] : st.bound[k + 1]]
-        key = int(trace.ops.process[rows[0]]), int(trace.ops.stream[rows[0]])
-        queue[key] = rows, np.maximum.accumulate(launched[rows]).tolist()
-    out: dict[int, int] = {}
-    for k in np.flatnonzero(waits_at >= 0).tolist():
-        row = api[waits_at[k]]
-        if not names[trace.host.name[row]] or y.event[k] == NONE:
-            continue
-        when, p = int(trace.host.start[row]), int(y.process[k])
-        earlier = [r for r in records.get((p, int(y.event[k])), []) if r[0] <= when]
-        waiting = queue.get((p, int(y.stream[k])))
-        if not earlier or waiting is None:
-            continue
-        recorded, stream = earlier[-1]
-        source = queue.get((p, stream))
-        if source is None:
-            continue
-        i, j = bisect_left(waiting[1], when), bisect_left(source[1], recorded) - 1
-        if i < len(waiting[0]) and j >= 0:
-            op, before = int(waiting[0][i]), int(source[0][j])
-            kept = out.get(op)
-            if kept is None or trace.ops.end[before] > trace.ops.end[kept]:
-                out[op] = before
-    return out
-
-
-def _collective_peers(trace: Trace) -> dict[int, int]:
-    """For a collective op the op of the same collective that started last on another device, where the capture holds
-    several: same name, overlapping, ending within 50 us of each other."""
-    ops = trace.ops
-    rows = np.flatnonzero(ops.kind == OpKind.COLLECTIVE)
-    if len(np.unique(ops.device[rows])) < 2:
-        return {}
-    out: dict[int, int] = {}
-    by_name: dict[int, list[int]] = {}
-    for i in rows.tolist():
-        by_name.setdefault(int(ops.name[i]), []).append(i)
-    for group in by_name.values():
-        group.sort(key=lambda i: int(ops.end[i]))
-        first = 0
-        for k in range(1, len(group) + 1):
-            if k == len(group) or ops.end[group[k]] - ops.end[group[k - 1]] > 50_000:
-                members = group[first:k]
-                last = max(members, key=lambda i: int(ops.start[i]))
-                for i in members:
-                    overlaps = ops.start[last] < ops.end[i] and ops.device[i] != ops.device[last]
-                    if overlaps and ops.start[last] > ops.start[i]:
-                        out[i] = last
-                first = k
-    return out
