@@ -19,6 +19,8 @@ AnyInts = npt.NDArray[np.signedinteger[Any]]
 
 #: Device and host clocks of a capture agree to a few microseconds only (pytorch/kineto#1380 reports 8 to 9 us).
 CLOCK_TOLERANCE_NS = 10_000
+#: Copies of unified memory: CUPTI has no call for them.
+PAGED = (CopyKind.UVM_HTOD, CopyKind.UVM_DTOH, CopyKind.UVM_DTOD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,11 @@ def _waits(trace: Trace, st: Streams, c: Calls) -> None:
     queues = []
     for k in range(len(st.bound) - 1):
         rows = st.order[st.bound[k] : st.bound[k + 1]]
+        # Pages move where code faults on them: a migration is part of that code, in no queue, and nobody awaits it.
+        if ops.copy_kind is not None:
+            rows = rows[~np.isin(ops.copy_kind[rows], PAGED)]
+        if not len(rows):
+            continue
         # Along a stream launches are in order; an op of unknown launch was launched no later than the next known one.
         known = np.where(c.of_op[rows] >= 0, launch[rows], np.iinfo(np.int64).max)
         upper = np.minimum.accumulate(known[::-1])[::-1]

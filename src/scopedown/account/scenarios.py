@@ -197,6 +197,8 @@ def _calls_around(t: Timeline, thread: int, instants: Ints) -> Mask:
     """The calls of a thread in which the instants lie: where those are waits, what is meant is the cost beside
     waiting."""
     mask = np.zeros(len(t.calls), bool)
+    if not len(mask):
+        return mask
     lo, hi = int(t.calls.thread_bound[thread]), int(t.calls.thread_bound[thread + 1])
     at = lo + np.searchsorted(t.calls.start[lo:hi], instants, side="right") - 1
     mask[at[(at >= lo) & (instants < t.calls.end[np.maximum(at, 0)])]] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from scopedown.account import intervals
 from scopedown.account.contract import GRAPH_MODE
 from scopedown.account.population import SHARES, find, values
+from scopedown.account.timeline import Timeline
 from scopedown.decide.rules.late_client import from_send, in_words, lateness, name_of
 from scopedown.decide.rules.neighbour_work import in_flight, owners_on_path
 from scopedown.decide.rules.partial_capture import HOLES, holes
@@ -17,8 +19,8 @@ from scopedown.decide.situation import Situation
 from scopedown.read.base import STATUSES, UNKNOWN, RequestLog
 from scopedown.symptom import Symptom
 from scopedown.terms import Category, Metric, Statistic, Status
-from scopedown.trace.model import HostKind
-from scopedown.trace.names import OverheadMeaning, overhead_meaning
+from scopedown.trace.model import DeviceOps, HostKind
+from scopedown.trace.names import ApiMeaning, OverheadMeaning, overhead_meaning
 from scopedown.units import show_ns, show_share
 
 #: One request's recorded value is the observed one to this share; a statistic within its interval or ten per cent.
@@ -27,6 +29,9 @@ ONE_AGREES, STATISTIC_AGREES = 0.02, 0.10
 FAILURES = 0.01
 #: Tool overhead inside the interval is said from this share on; from the other on it outweighs what it measures.
 OVERHEAD, OVERHEAD_RULES = 0.02, 0.5
+_ONCE = re.compile(r"initiali[sz]ation|dlopen", re.IGNORECASE)
+#: Calls that leave something for a device to do.
+GIVES_WORK = [ApiMeaning.LAUNCH, ApiMeaning.GRAPH_LAUNCH, ApiMeaning.COPY, ApiMeaning.MEMSET]
 
 
 def warnings(s: Situation) -> list[str]:
@@ -169,27 +174,43 @@ def _of_question(s: Situation) -> Iterator[str]:
     t = s.account.timeline
     if s.symptom is not None or t is None:
         return
-    ops = t.trace.ops
-    if len(ops):
-        first = int(ops.start[ops.end > s.account.lo].min(initial=s.account.hi))
-        before = min(first, s.account.hi) - s.account.lo
-        if before >= max(s.material_ns, 1):
-            yield (
-                f"the window contains start-up: {show_ns(before)} ({show_share(before, s.total_ns)}) pass before the "
-                "first device op; choose a part with --from/--to, --range or --step"
-            )
+    yield from _edges(s, t.trace.ops)
     if s.account.steps is None:
         yield "nothing repeats in this capture: first calls (loading, compiling, tuning) count as work, all is warm-up"
 
 
-def tool_ns(s: Situation) -> int:
-    """Time of the profiler's own records inside the interval (union); the program's loading is not the tool's."""
+def _edges(s: Situation, ops: DeviceOps) -> Iterator[str]:
+    """Start-up and tear-down around the device's work, and the flags that leave them out."""
+    lo, hi = s.account.lo, s.account.hi
+    inside = (ops.end > lo) & (ops.start < hi)
+    if not inside.any():
+        return
+    first, last = max(int(ops.start[inside].min()), lo), min(int(ops.end[inside].max()), hi)
+    parts = [
+        f"{what}: {show_ns(ns)} ({show_share(ns, s.total_ns)}) pass {when} device op"
+        for what, ns, when in (("start-up", first - lo, "before the first"), ("tear-down", hi - last, "after the last"))
+        if ns >= max(s.material_ns, 1)
+    ]
+    if parts:
+        yield (
+            f"the window contains {' and '.join(parts)}; without them: --from {first} --to {last} "
+            f"({show_ns(last - first)}), or --range, or --step"
+        )
+
+
+def tool_ns(s: Situation, *, once: bool = True) -> int:
+    """Time of the profiler's own records inside the interval (union); the program's loading is not the tool's.
+
+    ``once``: with what the tool does once a process, which is long and disturbs nothing that comes after it.
+    """
     t = s.account.timeline
     if t is None:
         return 0
     host = t.trace.host
     rows = np.flatnonzero((host.kind == HostKind.OVERHEAD) & (host.start < s.account.hi) & (host.end > s.account.lo))
-    own = [n for n in np.unique(host.name[rows]).tolist() if overhead_meaning(t.trace.names[n]) is OverheadMeaning.TOOL]
+    names = t.trace.names
+    own = [n for n in np.unique(host.name[rows]).tolist() if overhead_meaning(names[n]) is OverheadMeaning.TOOL]
+    own = [n for n in own if once or not _ONCE.search(names[n])]
     rows = rows[np.isin(host.name[rows], own)]
     start, end = intervals.clip(host.start[rows], host.end[rows], s.account.lo, s.account.hi)
     order = np.argsort(start, kind="stable")
@@ -234,6 +255,11 @@ def _trace_contradicts(s: Situation) -> Iterator[str]:
         )
     if not len(t.trace.ops) and not len(t.trace.host):
         yield "the trace holds no event: nothing was captured"
+    elif _only_system_events(t):
+        yield (
+            "the capture holds events of the operating system and of the tool only: no device row, no range, and no "
+            "call that gives the device work; it ended before the device was used, or another process uses it"
+        )
     lost = next((len(ns) for what, _, ns, _ in holes(s.account) if what.startswith("graph")), 0)
     of = next((of for what, _, _, of in holes(s.account) if what.startswith("graph")), 0)
     unseen = s.account.ns_of(Category.UNACCOUNTED, Category.NO_LAUNCH_RECORD, Category.HOST_SYNC)
@@ -242,10 +268,15 @@ def _trace_contradicts(s: Situation) -> Iterator[str]:
             f"{lost} of {of} graph launches of the interval have no record on the device, and {show_ns(unseen)} of "
             f"{show_ns(s.total_ns)} hang on them: capture with graphs traced by node"
         )
-    if (ns := tool_ns(s)) > OVERHEAD_RULES * s.total_ns:
+    if (ns := tool_ns(s, once=False)) > OVERHEAD_RULES * s.total_ns:
         yield (
             f"the tool's own overhead takes {show_ns(ns)} of {show_ns(s.total_ns)}, more than it measures: trace less"
         )
+
+
+def _only_system_events(t: Timeline) -> bool:
+    named = np.isin(t.trace.host.kind, (HostKind.ANNOTATION, HostKind.RANGE, HostKind.OP, HostKind.PYTHON))
+    return not t.has_device_rows and not named.any() and not np.isin(t.calls.meaning, GIVES_WORK).any()
 
 
 def _not_covered(s: Situation) -> Iterator[str]:
