@@ -319,7 +319,7 @@ def _report(
                 launches=f.launches,
                 total_ns=f.total_ns,
                 critical_ns=f.critical_ns,
-                bound_ns=next((c.reachable_ns for c in x.candidates if c.family is f), None),
+                bound_ns=None,
                 selected=x.scope is Scope.KERNEL and x.winner is not None and x.winner.family is f,
                 representative_launch=f.representative,
             )

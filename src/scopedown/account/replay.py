@@ -167,6 +167,9 @@ class _Run:
         self.call_lag = np.stack([self._scaled(replay.call_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
         self.prev_lag = np.stack([self._scaled(replay.prev_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
         self.dep_lag = np.stack([self._scaled(replay.dep_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
+        self.cuts = [
+            {t: (s, e, np.append(0, np.cumsum(e - s))) for t, (s, e) in c.host.items() if len(s)} for c in scenarios
+        ]
         # Each thread after each of its waits: the recorded instant, and that under each scenario.
         self.anchors: dict[int, tuple[list[int], list[Ints]]] = {}
         for t in range(len(g.trace.threads)):
@@ -211,7 +214,7 @@ class _Run:
         at, nows = self.anchors[thread]
         i = max(bisect_right(at, int(times[0])) - 1, 0)
         base, now = at[i], nows[i]
-        removed = np.stack([_removed(s, thread, base, times) for s in self.scenarios])
+        removed = np.stack([self._removed(k, thread, base, times) for k in range(self.k)])
         return now[:, None] + (times - base)[None, :] - removed
 
     def _thread(self, thread: int, upto: int | None) -> None:
@@ -233,6 +236,21 @@ class _Run:
                     self._handed(thread, int(~rows[i]))
                 else:
                     self._wait(thread, int(rows[i]))
+
+    def _removed(self, k: int, thread: int, base: int | None, times: Ints) -> Ints:
+        """Host time that a scenario takes out of a thread between ``base`` (None: the beginning) and each instant."""
+        spans = self.cuts[k].get(thread)
+        if spans is None:
+            return np.zeros(len(times), np.int64)
+        s, e, cum = spans
+
+        def upto(t: Ints) -> Ints:
+            i = np.searchsorted(s, t, side="right") - 1
+            j = np.maximum(i, 0)
+            return np.asarray(np.where(i >= 0, cum[j] + np.minimum(t, e[j]) - s[j], 0), np.int64)
+
+        whole = upto(times) - (upto(np.array([base]))[0] if base is not None else 0)
+        return np.rint(whole * (1.0 - self.scenarios[k].keep)).astype(np.int64)
 
     def _anchor(self, thread: int, at: int, now: Ints) -> None:
         times, nows = self.anchors[thread]
@@ -270,7 +288,7 @@ class _Run:
         edges = np.array([end - cost, end])
         for k, s in enumerate(self.scenarios):
             if thread in s.host:
-                gone = np.diff(_removed(s, thread, None, edges))[0]
+                gone = np.diff(self._removed(k, thread, None, edges))[0]
                 own[k] -= int(np.rint(own[k] * gone / cost))
                 ret[k] -= int(np.rint(max(ret[k], 0) * gone / cost))
         leave = np.maximum(begin + own, self._ended(op, begin, thread) + ret)
@@ -346,8 +364,8 @@ class _Run:
                     for t in np.unique(threads).tolist():
                         if t in s.host:
                             mine = threads == t
-                            taken = _removed(s, t, None, upto[mine]) - _removed(
-                                s, t, None, self.c.start[call[late]][mine]
+                            taken = self._removed(k, t, None, upto[mine]) - self._removed(
+                                k, t, None, self.c.start[call[late]][mine]
                             )
                             lag[k, mine] = np.maximum(lag[k, mine] - taken, 0)
             ready[:, late] = begin + lag
@@ -393,24 +411,6 @@ class _Run:
             start = np.maximum(start, self.op_begin[:, peer])
             ns = np.maximum(ns - waited, 0)
         self.op_end[:, op] = start + ns
-
-
-def _removed(scenario: Scenario, thread: int, base: int | None, times: Ints) -> Ints:
-    """Host time that the scenario takes out of a thread between ``base`` (None: the beginning) and each instant."""
-    spans = scenario.host.get(thread)
-    if spans is None:
-        return np.zeros(len(times), np.int64)
-    s, e = spans
-    cum = np.append(0, np.cumsum(e - s))
-
-    def upto(t: Ints) -> Ints:
-        i = np.searchsorted(s, t, side="right") - 1
-        j = np.maximum(i, 0)
-        part = np.where(i >= 0, cum[j] + np.minimum(t, e[j]) - s[j], 0) if len(s) else np.zeros(len(t), np.int64)
-        return np.asarray(part, np.int64)
-
-    whole = upto(times) - (upto(np.array([base]))[0] if base is not None else 0)
-    return np.rint(whole * (1.0 - scenario.keep)).astype(np.int64)
 
 
 def without_waits(graph: Graph, thread: int, start: Ints, end: Ints, own: Mask | None = None) -> tuple[Ints, Ints]:

@@ -50,11 +50,12 @@ def families(account: Account) -> list[Family]:
         mine = np.flatnonzero(inside & (labels == label))
         on_path = path.take(path.label == label)
         s, e = intervals.clip(ops.start[mine], ops.end[mine], lo, hi)
-        # The median launch on the path: what is beside it may be of another shape.
+        # The launch in the middle of the family's critical time, not of its launches: many small ones of another
+        # shape do not stand for the few that hold it.
         pool = np.unique(on_path.op[on_path.op >= 0]) if len(on_path) else mine
-        whole = ops.end[pool] - ops.start[pool]
-        order = pool[np.argsort(whole, kind="stable")]
-        chosen = int(order[(len(order) - 1) // 2])
+        order = pool[np.argsort(ops.end[pool] - ops.start[pool], kind="stable")]
+        held = np.cumsum(ops.end[order] - ops.start[order])
+        chosen = int(order[np.searchsorted(held, (held[-1] + 1) // 2)])
         same_name = np.flatnonzero((ops.name == ops.name[chosen]) & (ops.process == ops.process[chosen]))
         found.append(
             Family(

@@ -58,13 +58,21 @@ class _Most(NamedTuple):
 
     standing: int
     question: int
+    found: int
     why: int
     rejected: int
     remark: int
 
 
 #: From generous to tight: the first that leaves the ledger five lines is taken, else the last.
-_LIMITS = (_Most(2, 2, 4, 3, 2), _Most(2, 2, 3, 2, 1), _Most(1, 2, 2, 2, 1), _Most(1, 1, 2, 1, 1), _Most(1, 1, 1, 1, 1))
+_LIMITS = (
+    _Most(2, 2, 4, 4, 3, 2),
+    _Most(2, 2, 3, 3, 2, 1),
+    _Most(1, 2, 3, 2, 2, 1),
+    _Most(1, 1, 2, 2, 1, 1),
+    _Most(1, 1, 2, 1, 1, 1),
+    _Most(1, 1, 1, 1, 1, 1),
+)
 
 
 def _screen(report: Report, width: int) -> list[Text]:
@@ -85,6 +93,8 @@ def _decision(report: Report, width: int, most: _Most) -> list[Text]:
     out = section("next", [sentences.verdict(report)], width, most=2, style="bold")
     if d.question:
         out += section("", [clean(d.question)], width, most=most.question)
+    if report.statements and d.kind is not Kind.ENOUGH:
+        out += section("found", [clean(report.statements[0].text)], width, most=most.found)
     if d.why:
         out += section("because", [clean(d.why)], width, most=most.why)
     heading = "not yet" if d.kind is not Kind.ENOUGH else "narrower"

@@ -121,6 +121,9 @@ _COUNTER = re.compile(
 )
 
 
+_DIGIT = re.compile(r"\d")
+
+
 def without_counters(text: str) -> str:
     """Annotations that differ by a counter only become equal: ``step 12`` and ``aten::mm, op_id = 77`` become
     ``step #`` and ``aten::mm, op_id = #``.
@@ -128,7 +131,7 @@ def without_counters(text: str) -> str:
     Counters are numbers that stand alone, also after an underscore, addresses, UUIDs and the ids of requests.
     Digits within a word (``sm80``, ``128x64``), source lines (``model.py(42)``) and versions stay.
     """
-    if not any(c.isdigit() for c in text):
+    if not _DIGIT.search(text):
         return text
     return _COUNTER.sub(lambda m: m["kept"] or (m["before"] or "") + "#", text)
 
