@@ -81,6 +81,15 @@ def test_commands_on_the_pages_run(page: str, block: str, tmp_path: Path) -> Non
             assert done.returncode == 0, f"{page}: {line}\n{done.stderr}"
 
 
+def test_the_python_example_runs(tmp_path: Path) -> None:
+    (code,) = re.findall(r"<!-- python -->\n```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    made = [sys.executable, "-m", "scopedown", "demo", "-o", "demo-case"]
+    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "measure framework" in done.stdout
+
+
 def test_pages_hold_no_place_of_this_machine() -> None:
     for path in PAGES:
         assert not re.search(r"/home/\w|/work/|/Users/\w", path.read_text("utf-8")), path

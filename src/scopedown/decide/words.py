@@ -11,7 +11,7 @@ from scopedown.terms import Category, Kind, Scope
 from scopedown.units import show_ns, show_share
 
 _PHASE = {
-    Category.CLIENT: "the load client sent late",
+    Category.CLIENT: "the lateness of the load client",
     Category.NETWORK: "the way to the engine (network and front end)",
     Category.FRONTEND: "the front end",
     Category.QUEUE: "waiting in the queue",
@@ -68,7 +68,7 @@ def question(s: Situation, x: Selection, families: list[Family]) -> str:
     if x.kind is Kind.CHANGE:
         what = _PHASE.get(c.categories[0]) or _CAUSE.get(c.categories[0]) or c.categories[0]
         gain = show_ns(c.reachable_ns)
-        return f"Does the {s.metric} fall by up to {gain} when {what} ({amount} on the path) is taken away?"
+        return f"Does the {s.metric} fall by up to {gain} without {what} ({amount} on the path)?"
     if c.scope is Scope.KERNEL and c.family is not None:
         return (
             f"How far is one launch of {c.family.name} (median {show_ns(c.family.median_ns)}, "
@@ -120,7 +120,7 @@ def _holds(s: Situation, c: Candidate) -> str:
         if busy is not None and c.scope is Scope.FRAMEWORK
         else ""
     )
-    return f"{_name(c)} holds {show_ns(c.path_ns)} ({share}) of the interval{idle}{saves}"
+    return f"{_name(c)}: {show_ns(c.path_ns)} ({share}) of the interval{idle}{saves}"
 
 
 def _name(c: Candidate) -> str:
