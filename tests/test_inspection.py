@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from request_logs import MS, row, write
 from scopedown.cli import main
 from scopedown.errors import InputError
-from scopedown.inspect import Inspected, inspect
+from scopedown.inspection import Inspected, inspect
 from scopedown.trace.coverage import merged, union_ns
 from shared_data import SHARED, needs_shared
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from scopedown.errors import InputError, MissingExtra, ScopedownError, UsageError
 
 if TYPE_CHECKING:
+    from scopedown.answer import Options, WhatIf, diagnose, whatif
     from scopedown.case import Case, load
-    from scopedown.diagnose import Options, WhatIf, diagnose, whatif
-    from scopedown.inspect import inspect
+    from scopedown.inspection import inspect
     from scopedown.report import Report
     from scopedown.trace.model import Trace
 
@@ -36,11 +36,11 @@ __all__ = [
 _HOME = {
     "Case": "case",
     "load": "case",
-    "Options": "diagnose",
-    "WhatIf": "diagnose",
-    "diagnose": "diagnose",
-    "whatif": "diagnose",
-    "inspect": "inspect",
+    "Options": "answer",
+    "WhatIf": "answer",
+    "diagnose": "answer",
+    "whatif": "answer",
+    "inspect": "inspection",
     "Report": "report",
     "Trace": "trace.model",
 }

@@ -10,10 +10,10 @@ from rules.logs import of_case, report, served
 from scopedown.account.account import account
 from scopedown.account.phases import Phase
 from scopedown.account.population import Place, statistic
+from scopedown.answer import diagnose
 from scopedown.case import case_from_files
 from scopedown.decide.situation import Situation
 from scopedown.decide.warnings import recapture_reasons, warnings
-from scopedown.diagnose import diagnose
 from scopedown.read.base import RequestLog
 from scopedown.simulate import NsysOptions, Program, run, write_case, write_nsys
 from scopedown.symptom import Symptom, parse_symptom

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from request_logs import MS, T0, write
+from scopedown.answer import diagnose
 from scopedown.case import case_from_files, load_case
-from scopedown.diagnose import diagnose
 from scopedown.report import PatternReport, Report, StatementReport
 
 P95 = {"metric": "ttft", "statistic": "p95", "observed": "1 s"}

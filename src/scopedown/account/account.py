@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -125,6 +125,8 @@ def account(
         if ending is None:
             parts.append(one(a, b, Category.UNACCOUNTED, labels.code("no event of the trace lies in it")))
             continue
+        # The walk begins inside the capture, however far the interval reaches beyond it.
+        ending = replace(ending, at=min(max(ending.at, a), b))
         parts.append(timeline.path(a, ending))
         parts.append(_return(timeline, ending, b, marks, whole_thread=thread != NONE or (not marks and token is None)))
         service, replay = (a, ending.at), timeline.replay(a, ending)

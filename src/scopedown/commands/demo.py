@@ -35,8 +35,8 @@ class Demo:
 
 
 def play(folder: Path, seed: int, *, kept: bool) -> int:
+    from scopedown.answer import Options, diagnose
     from scopedown.case import load_case
-    from scopedown.diagnose import Options, diagnose
     from scopedown.simulate import write_case
     from scopedown.tell.text import show
 

@@ -25,7 +25,7 @@ class Diagnose:
         case = evidence.load_case(args)
         for target in (args.json, args.markdown):
             check_target(target, case)
-        from scopedown.diagnose import diagnose
+        from scopedown.answer import diagnose
 
         report = diagnose(case, options=evidence.options(args))
         printed = False

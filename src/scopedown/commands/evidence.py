@@ -10,11 +10,11 @@ from scopedown.errors import UsageError
 from scopedown.terms import Metric, Objective, Scope, Statistic
 
 if TYPE_CHECKING:
+    from scopedown.answer import Options
     from scopedown.case import Case
-    from scopedown.diagnose import Options
 
 SYMPTOM = ("metric", "statistic", "request", "observed", "target", "objective", "load")
-#: Flags that become the fields of ``scopedown.diagnose.Options`` of the same name.
+#: Flags that become the fields of ``scopedown.answer.Options`` of the same name.
 OPTIONS = ("begin", "end", "range", "step", "offset", "tz", "nsys", "server", "cache", "scope", "save")
 
 
@@ -91,6 +91,6 @@ def _restated(case: Case, stated: dict[str, str]) -> dict[str, str]:
 
 def options(args: argparse.Namespace) -> Options:
     """The other flags."""
-    from scopedown.diagnose import Options
+    from scopedown.answer import Options
 
     return Options(**{name: getattr(args, name) for name in OPTIONS if hasattr(args, name)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scopedown.inspect import Inspected
+    from scopedown.inspection import Inspected
 
 
 class Inspect:
@@ -23,7 +23,7 @@ class Inspect:
     def run(self, args: argparse.Namespace) -> int:
         import msgspec
 
-        from scopedown.inspect import inspect
+        from scopedown.inspection import inspect
 
         found = inspect(args.paths)
         if args.json:

@@ -18,8 +18,8 @@ class Next:
     def run(self, args: argparse.Namespace) -> int:
         import msgspec
 
+        from scopedown.answer import diagnose
         from scopedown.case import load_case
-        from scopedown.diagnose import diagnose
         from scopedown.journal import read
         from scopedown.tell.clean import clean
 

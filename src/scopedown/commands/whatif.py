@@ -39,7 +39,7 @@ class WhatIf:
             raise UsageError("whatif needs --remove SELECTOR or --scale SELECTOR=F (see: scopedown whatif --help)")
         case = evidence.load_case(args)
         check_target(args.json, case)
-        from scopedown.diagnose import whatif
+        from scopedown.answer import whatif
         from scopedown.tell.clean import clean
         from scopedown.tell.json import encode
         from scopedown.tell.sentences import ms
