@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,11 +106,12 @@ class _Inquiry:
         return self.interval.account
 
 
-def diagnose(case: Case, options: Options | None = None) -> Report:
+def diagnose(case: Case, options: Options | None = None, progress: Callable[[str], None] = lambda _: None) -> Report:
     """The report on a case. Raises InputError for a file that breaks its format, UsageError for a question that names
     nothing; evidence that does not suffice is an answer (``recapture``)."""
     options = options or Options()
-    q = _inquire(case, options)
+    q = _inquire(case, options, progress)
+    progress("asking the rules")
     s = q.situation
     found = families(q.account)
     selection = select(s, found, Scope(options.scope) if options.scope else None)
@@ -125,10 +126,14 @@ def diagnose(case: Case, options: Options | None = None) -> Report:
 
 
 def whatif(
-    case: Case, options: Options | None = None, remove: Sequence[str] = (), scale: Sequence[tuple[str, float]] = ()
+    case: Case,
+    options: Options | None = None,
+    remove: Sequence[str] = (),
+    scale: Sequence[tuple[str, float]] = (),
+    progress: Callable[[str], None] = lambda _: None,
 ) -> WhatIf:
     """The interval with time taken out or scaled. Raises UsageError for a selector that selects nothing known."""
-    q = _inquire(case, options or Options())
+    q = _inquire(case, options or Options(), progress)
     a = q.account
     lines = {f"L{i}": (line.category, line.code) for i, line in enumerate(a.lines(), 1)}
     groups: dict[str, Group] = {}
@@ -147,8 +152,9 @@ def whatif(
     )
 
 
-def _inquire(case: Case, options: Options) -> _Inquiry:
-    artifacts = load_evidence(case, tz=options.tz, nsys=options.nsys, cache=options.cache)
+def _inquire(case: Case, options: Options, progress: Callable[[str], None]) -> _Inquiry:
+    artifacts = load_evidence(case, tz=options.tz, nsys=options.nsys, cache=options.cache, progress=progress)
+    progress("accounting for the interval")
     traces = [a for a in artifacts if isinstance(a.content, Trace)]
     logs = [a for a in artifacts if isinstance(a.content, RequestLog)]
     monitors = [a for a in artifacts if isinstance(a.content, MonitorLog)]

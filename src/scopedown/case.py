@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from scopedown.read import READERS, detect, expand, open_source
 from scopedown.read.base import Artifact
 from scopedown.read.unknown import looks_like
 from scopedown.symptom import Symptom, parse_symptom
-from scopedown.units import parse_duration
+from scopedown.units import parse_duration, show_bytes
 
 __all__ = [
     "Case",
@@ -130,13 +130,22 @@ def case_from_files(
     return Case(None, checked, dict(contract or {}), usable, tuple(odd))
 
 
-def load_evidence(case: Case, *, tz: str | None = None, nsys: str | None = None, cache: bool = True) -> list[Artifact]:
+def load_evidence(
+    case: Case,
+    *,
+    tz: str | None = None,
+    nsys: str | None = None,
+    cache: bool = True,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[Artifact]:
     """Every file of the case, read. Raises InputError where one breaks its format or changed since it was recorded.
 
-    ``tz``: zone of local times where the case states none; ``nsys``, ``cache``: as for ``read.load``.
+    ``tz``: zone of local times where the case states none; ``nsys``, ``cache``: as for ``read.load``; ``progress`` is
+    told which file begins.
     """
     artifacts = []
     for item in case.evidence:
+        progress(f"reading {item.path.name} ({show_bytes(_size(item.path))})")
         artifact = read.load(item.path, kind=item.kind, tz=item.zone or tz, nsys=nsys, cache=cache)
         if item.sha256 is not None and item.sha256.lower() != artifact.sha256:
             raise InputError(
@@ -149,6 +158,13 @@ def load_evidence(case: Case, *, tz: str | None = None, nsys: str | None = None,
             artifact = replace(artifact, extra={**artifact.extra, "offset_ns": item.offset_ns})
         artifacts.append(artifact)
     return artifacts
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def write_case(

@@ -118,15 +118,16 @@ def account(
         if a >= b:
             parts.append(one(p.start, p.end, Category.OUTSIDE_CAPTURE, outside))
             continue
-        if ending is None:
+        # The walk begins inside the capture, however far the interval reaches beyond it.
+        if ending is None or ending.at <= a:
             ending = _ending(timeline, a, b, token, thread)
+        elif ending.at > b:
+            ending = replace(ending, at=b)
         parts.append(one(p.start, a, Category.OUTSIDE_CAPTURE, outside))
         parts.append(one(b, p.end, Category.OUTSIDE_CAPTURE, outside))
         if ending is None:
             parts.append(one(a, b, Category.UNACCOUNTED, labels.code("no event of the trace lies in it")))
             continue
-        # The walk begins inside the capture, however far the interval reaches beyond it.
-        ending = replace(ending, at=min(max(ending.at, a), b))
         parts.append(timeline.path(a, ending))
         parts.append(_return(timeline, ending, b, marks, whole_thread=thread != NONE or (not marks and token is None)))
         service, replay = (a, ending.at), timeline.replay(a, ending)

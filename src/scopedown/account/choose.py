@@ -12,9 +12,11 @@ from scopedown.account import steps as steps_of
 from scopedown.account.account import Account, account, window
 from scopedown.account.align import Alignment, align
 from scopedown.account.groups import of_segments
+from scopedown.account.intervals import intersect, subtract
 from scopedown.account.phases import Phase, phases, summed
 from scopedown.account.population import SHARES, Chosen, nearest_rank, statistic
 from scopedown.account.population import interval as intervals_of
+from scopedown.account.segments import concat, many
 from scopedown.account.timeline import Timeline
 from scopedown.errors import UsageError
 from scopedown.read.base import UNKNOWN, MonitorLog, RequestLog
@@ -242,9 +244,32 @@ def _request(
     marks = [m for m in alignment.marks if m.row == used]
     token = 1 if symptom.metric is Metric.TTFT else None
     made = account(shifted, timeline, marks=marks, token=token)
+    made = _uncertain_edges(made, alignment.uncertainty_ns)
     out = Interval(made, used, chosen, alignment, other, _parts(log, used, symptom.metric), out_warnings)
     out.traced_rows = tuple(traced)
     return out
+
+
+def _uncertain_edges(made: Account, uncertainty: int) -> Account:
+    """Beside the edges of the service phase, where no event of the trace stands yet or any more, a stretch as long as
+    the alignment's uncertainty belongs to nobody. What lies between events stays where it is."""
+    if uncertainty <= 0 or made.service is None or made.ending is None or made.timeline is None:
+        return made
+    t, path = made.timeline, made.path
+    begin = made.service[0]
+    end = next((p.end for p in made.phases if p.start <= begin < p.end), made.hi)
+    starts = [t.calls.start, t.trace.ops.start]
+    first = min((int(s[s >= begin].min()) for s in starts if (s >= begin).any()), default=end)
+    head = np.array([begin, min(begin + uncertainty, first)])
+    tail = np.array([max(end - uncertainty, made.ending.at), end])
+    edge_s, edge_e = np.array([head[0], tail[0]]), np.array([max(head[0], head[1]), max(tail[0], tail[1])])
+    s, e, row, _ = intersect(path.start, path.end, edge_s, edge_e)
+    label = made.labels.code("beside the edge of a phase: as long as the alignment is uncertain")
+    unsure = many(s, e, Category.ALIGNMENT_UNCERTAIN.code, label)
+    s, e, row = subtract(path.start, path.end, edge_s, edge_e)
+    sure = many(s, e, path.category[row], path.label[row], path.op[row], path.thread[row])
+    path = concat([sure, unsure])
+    return dataclasses.replace(made, path=path, groups=tuple(of_segments(path)))
 
 
 def _not_in_log(symptom: Symptom, log: RequestLog, timeline: Timeline | None) -> Interval:

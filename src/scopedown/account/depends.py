@@ -1,4 +1,4 @@
-"""What a device op waits for beside its stream: events of other streams, and peers of a collective."""
+"""What a device op waits for beside its stream: events of other streams, a copy engine, peers of a collective."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from bisect import bisect_left
 import numpy as np
 
 from scopedown.account.calls import Calls, Streams, join
-from scopedown.trace.model import NONE, HostKind, Ints, OpKind, Trace
+from scopedown.trace.model import NONE, CopyKind, HostKind, Ints, OpKind, Trace
+
+#: From the end of a copy to the start of the next on its engine: up to 6 us were seen.
+ENGINE_SLACK_NS = 8_000
 
 
 def event_waits(trace: Trace, st: Streams, calls: Calls) -> dict[int, int]:
@@ -61,6 +64,32 @@ def event_waits(trace: Trace, st: Streams, calls: Calls) -> dict[int, int]:
             kept = out.get(op)
             if kept is None or ops.end[before] > ops.end[kept]:
                 out[op] = before
+    return out
+
+
+def engine_waits(trace: Trace, st: Streams, calls: Calls) -> dict[int, int]:
+    """For a copy that was queued and whose stream was free: the copy of another stream that held the engine.
+
+    A device has an engine a direction for copies to and from the host; copies on it follow each other within some
+    microseconds, whatever their streams.
+    """
+    ops = trace.ops
+    if ops.copy_kind is None:
+        return {}
+    out: dict[int, int] = {}
+    for device in np.unique(ops.device).tolist():
+        for direction in (CopyKind.HTOD, CopyKind.DTOH):
+            rows = np.flatnonzero((ops.device == device) & (ops.kind == OpKind.COPY) & (ops.copy_kind == direction))
+            rows = rows[np.argsort(ops.start[rows], kind="stable")]
+            if len(rows) < 2 or not len(calls):
+                continue
+            before, mine = rows[:-1], rows[1:]
+            call, prev, ended = calls.of_op[mine], st.previous[mine], ops.end[before]
+            queued = (call >= 0) & (calls.handed_over[call] <= ended)
+            free = np.where(prev >= 0, ops.end[prev], np.iinfo(np.int64).min) < ended
+            close = (ended <= ops.start[mine]) & (ops.start[mine] - ended <= ENGINE_SLACK_NS)
+            held = np.flatnonzero((st.key[before] != st.key[mine]) & queued & free & close)
+            out |= dict(zip(mine[held].tolist(), before[held].tolist(), strict=True))
     return out
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from scopedown.account.calls import calls, streams
-from scopedown.account.depends import event_waits
+from scopedown.account.depends import engine_waits, event_waits
 from scopedown.account.device import DeviceAccount, Devices
 from scopedown.account.host import Host
 from scopedown.account.path import Graph, name_pieces
@@ -34,7 +34,7 @@ class Timeline:
         self.streams = streams(trace)
         self.calls = calls(trace, self.streams)
         self.host = Host(trace, self.calls, self.labels)
-        waited = event_waits(trace, self.streams, self.calls)
+        waited = engine_waits(trace, self.streams, self.calls) | event_waits(trace, self.streams, self.calls)
         self.devices = Devices(trace, self.calls, self.streams, self.host, waited, self.labels)
         self.graph = Graph(trace, self.streams, self.calls, waited, self.devices.plausible_ns)
 

@@ -26,8 +26,10 @@ class Diagnose:
         for target in (args.json, args.markdown):
             check_target(target, case)
         from scopedown.answer import diagnose
+        from scopedown.tell.progress import progress
 
-        report = diagnose(case, options=evidence.options(args))
+        with progress() as begins:
+            report = diagnose(case, evidence.options(args), begins)
         printed = False
         if args.json is not None:
             from scopedown.tell.json import encode

@@ -42,9 +42,11 @@ class WhatIf:
         from scopedown.answer import whatif
         from scopedown.tell.clean import clean
         from scopedown.tell.json import encode
+        from scopedown.tell.progress import progress
         from scopedown.tell.sentences import ms
 
-        answer = whatif(case, options=evidence.options(args), remove=args.remove, scale=args.scale)
+        with progress() as begins:
+            answer = whatif(case, evidence.options(args), args.remove, args.scale, begins)
         if args.json is not None and put(encode(answer), args.json):
             return 0
         matched = answer.matched
