@@ -128,7 +128,7 @@ def test_what_a_log_can_establish(tmp_path: Path) -> None:
     ("content", "what"),
     [
         (b"", "empty"),
-        (b"\x1f\x8b\x08\x00", "gzip"),
+        (b"\x1f\x8b\x08\x00", "gz data.*damaged"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "LFS"),
         (b"<!DOCTYPE html><html>", "HTML"),
         (b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "args": {"arrival_ns": 1}}]}', "PyTorch trace"),

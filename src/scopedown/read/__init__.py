@@ -48,6 +48,8 @@ def open_source(path: Path) -> Source:
         head = source.head
     except OSError as error:
         raise InputError(path, "", f"cannot be read ({error.strerror})", "check its rights") from None
+    if not head and source.compression is not None:
+        raise source.damaged("nothing can be decompressed")
     if not head:
         raise InputError(path, "", "is empty", "check that the tool which wrote it ended normally")
     return source

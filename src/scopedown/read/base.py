@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import IO, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from zstandard import ZstdDecompressor, ZstdError
 
+from scopedown.errors import InputError
 from scopedown.terms import Scope, Status
 from scopedown.trace.model import Ints, Mask, Small, Trace
+
+try:
+    from isal.igzip import open as gzip_open
+except ImportError:  # no wheel for this platform: the standard library inflates as well, slower
+    from gzip import open as gzip_open
+
+HEAD = 65536
 
 #: "Unknown" in the integer columns of a request log; an absent time is never zero.
 UNKNOWN = int(np.iinfo(np.int64).min)
@@ -21,16 +36,72 @@ STATUSES: tuple[Status, ...] = tuple(Status)
 
 
 class Source:
-    """A file as readers see it: its head for recognition, its hash, its path for reading."""
+    """A file as readers see it: its content without compression, its head for recognition, its hash as it lies."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @cached_property
-    def head(self) -> bytes:
-        """The first 64 KiB."""
+    def compression(self) -> str | None:
+        """ "gz", "zst" or None: by the first bytes, never by the name."""
         with self.path.open("rb") as f:
-            return f.read(65536)
+            magic = f.read(4)
+        return "gz" if magic[:2] == b"\x1f\x8b" else "zst" if magic == b"\x28\xb5\x2f\xfd" else None
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first 64 KiB of the content; less where a compressed file is damaged."""
+        with self.open() as f:
+            found = b""
+            while len(found) < HEAD and (more := self._try(f, HEAD - len(found))):
+                found += more
+            return found
+
+    @staticmethod
+    def _try(f: IO[bytes], n: int) -> bytes:
+        try:
+            return f.read(n)
+        except (EOFError, ValueError, zlib.error, OSError, ZstdError):
+            return b""
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """The content as a stream. Reading a damaged compressed file raises InputError only through ``read``."""
+        if self.compression == "gz":
+            with gzip_open(self.path, "rb") as packed:  # type: ignore[no-untyped-call]
+                yield packed
+        elif self.compression == "zst":
+            with self.path.open("rb") as raw, ZstdDecompressor().stream_reader(raw, read_across_frames=True) as packed:
+                yield io.BufferedReader(packed)
+        else:
+            with self.path.open("rb") as plain:
+                yield plain
+
+    def read(self) -> bytes:
+        """All of the content. Raises InputError where a compressed file is damaged."""
+        try:
+            with self.open() as f:
+                return f.read()
+        except (EOFError, ValueError, zlib.error, ZstdError) as e:
+            raise self.damaged(str(e)) from None
+
+    @contextmanager
+    def file(self) -> Iterator[Path]:
+        """A path with the content, for readers that need a real file: the file itself, or a temporary copy."""
+        if self.compression is None:
+            yield self.path
+            return
+        with tempfile.NamedTemporaryFile(prefix="scopedown-", suffix=".bin") as copy:
+            try:
+                with self.open() as f:
+                    shutil.copyfileobj(f, copy, 1 << 20)
+            except (EOFError, ValueError, zlib.error, ZstdError) as e:
+                raise self.damaged(str(e)) from None
+            copy.flush()
+            yield Path(copy.name)
+
+    def damaged(self, what: str) -> InputError:
+        return InputError(self.path, f"{self.compression} data", f"is damaged ({what})", "fetch or compress it again")
 
     @cached_property
     def sha256(self) -> str:

@@ -105,7 +105,7 @@ def parse_zone(text: str) -> tzinfo:
 
 def _rows(source: Source) -> tuple[list[str], list[list[str]], list[str]]:
     """Header names and the rows that have all cells and a stamp; other lines are counted."""
-    text = source.path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
+    text = source.read().decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     first = text.split("\n", 1)[0]
     header = [_field(c) for c in first.split(",")]
     if "timestamp" not in header:

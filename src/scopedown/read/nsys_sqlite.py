@@ -44,14 +44,14 @@ class NsysSqlite:
         if not source.head.startswith(MAGIC):
             return False
         try:
-            with Database(source.path) as db:
+            with source.file() as path, Database(path) as db:
                 return any(table.startswith(_TABLES) for table in db.columns)
         except InputError:
             # Damaged: ours if the schema at its head is, so that the damage is what gets reported.
             return any(mark in source.head for mark in _MARKS)
 
     def read(self, source: Source) -> Artifact:
-        with Database(source.path) as db:
+        with source.file() as path, Database(path, source.path) as db:
             session = read_session(db)
             export = Export(db)
             # The host first: rows of the device that name no process belong to the only one that is known by then.

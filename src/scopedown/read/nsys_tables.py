@@ -31,8 +31,9 @@ _BATCH = 65536
 class Database:
     """A SQLite file, opened read only. Use as a context manager; raises InputError for what SQLite cannot read."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, named: Path | None = None) -> None:
+        """``named``: what errors call the file, where ``path`` is a copy of it."""
+        self.path = named or path
         self._strings: dict[int, str] | None = None
         # "immutable" takes no locks and writes no side files, so that a read-only folder will do. It also ignores a
         # write-ahead log: where one holds rows, SQLite has to read it and may need to write beside the file.

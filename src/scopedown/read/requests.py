@@ -63,7 +63,7 @@ class NativeRequests:
         return any(line.lstrip().startswith(b"{") and _KEY.search(line) for line in lines)
 
     def read(self, source: Source) -> Artifact:
-        rows, warnings = _rows(source.path)
+        rows, warnings = _rows(source)
         log, odd = _columns(rows)
         broken, found = check(log)
         times = np.concatenate(
@@ -89,11 +89,12 @@ class NativeRequests:
         )
 
 
-def _rows(path: Path) -> tuple[list[Row], list[str]]:
+def _rows(source: Source) -> tuple[list[Row], list[str]]:
     """The lines as typed rows. A last line without a newline that does not parse was being written: it is dropped."""
     decoder = msgspec.json.Decoder(Row)
+    path = source.path
     try:
-        raw = path.read_bytes()
+        raw = source.read()
     except OSError as error:
         raise InputError(path, "", f"cannot be read ({error.strerror})", "check its rights") from None
     lines = raw.removeprefix(_BOM).split(b"\n")

@@ -12,9 +12,9 @@ def looks_like(head: bytes) -> tuple[str, str]:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     low = start[:2000].lower()
     if head.startswith(b"\x1f\x8b"):
-        return "is gzip-compressed: not read by this version", "decompress it with gunzip"
+        return "is damaged gzip data", "fetch or compress it again"
     if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return "is zstd-compressed: not read by this version", "decompress it with zstd -d"
+        return "is damaged zstd data", "fetch or compress it again"
     if head.startswith(b"PK\x03\x04"):
         return "is a zip archive", "unpack it and name the files inside"
     if b"[symptom]" in head or b"[[evidence]]" in head:
