@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import shutil
-import tempfile
 from collections import Counter
 from contextlib import closing
 from functools import cache
@@ -13,10 +10,7 @@ from sqlite3 import Connection, connect
 from typing import Any
 from urllib.parse import quote
 
-from scopedown.case import case_from_files
-from scopedown.diagnose import Options, diagnose
-from scopedown.errors import InputError
-from scopedown.report import Report
+from scopedown import InputError, Options, Report, diagnose, load
 from shared_data import SHARED
 
 NSYS = SHARED / "data" / "nsys"
@@ -37,13 +31,7 @@ def answer(name: str, begin: int | None = None, end: int | None = None) -> Repor
     """The report on a bare file, without a complaint, over the captured window or from ``begin`` to ``end`` (ns)."""
     options = Options(cache=False, begin=None if begin is None else str(begin), end=None if end is None else str(end))
     try:
-        if not name.endswith(".gz"):
-            return diagnose(case_from_files([NSYS / name]), options)
-        with tempfile.TemporaryDirectory() as folder:
-            plain = Path(folder) / Path(name).stem
-            with gzip.open(NSYS / name) as packed, plain.open("wb") as out:
-                shutil.copyfileobj(packed, out)
-            return diagnose(case_from_files([plain]), options)
+        return diagnose(load([NSYS / name]), options)
     except InputError as error:
         return error
 

@@ -9,9 +9,8 @@ import json
 import jsonschema
 import pytest
 
-from real.answers_of import NSYS, answer, by_category, files, report, row, table
-from scopedown.errors import InputError
-from scopedown.report import Report
+from real.answers_of import answer, by_category, files, report, row, table
+from scopedown import InputError, Report
 from scopedown.tell.json import encode
 from scopedown.tell.schema import schema
 from scopedown.terms import Category, Kind, Scope
@@ -58,7 +57,11 @@ def test_refusals(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize("name", [n for n in files() if n.endswith((".sqlite", ".gz"))])
 def test_report_is_exact_and_valid(name: str):
     r = report(name)
-    assert sum(line.ns for line in r.ledger.lines) == r.ledger.total_ns == r.ledger.interval_ns[1] - r.ledger.interval_ns[0]
+    assert (
+        sum(line.ns for line in r.ledger.lines)
+        == r.ledger.total_ns
+        == r.ledger.interval_ns[1] - r.ledger.interval_ns[0]
+    )
     for d in r.devices:
         assert sum(line.ns for line in d.lines) == d.total_ns
         assert 0 <= d.busy_ns <= d.total_ns
@@ -78,13 +81,6 @@ def test_a_file_that_cannot_be_read_says_what_to_do(name: str):
     assert ("git lfs pull" if "lfs" in name else "nsys export") in text
 
 
-def test_a_packed_export_says_what_to_do():
-    from scopedown.case import case_from_files
-
-    with pytest.raises(InputError, match="gunzip"):
-        case_from_files([NSYS / "made_here" / "jacobi_single_gpu.export2022.4.sqlite.gz"])
-
-
 @pytest.mark.parametrize("name", [n for n in REFUSED if n.endswith(".sqlite")])
 def test_a_refusal_says_why_and_how_to_capture_again(name: str):
     r = report(name)
@@ -100,6 +96,9 @@ OF_DEVICE_WORK = {
     "gh200_jacobi_2023.4": (Kind.MEASURE, Scope.KERNEL),
     "rtx3090_torch_nvtx_2023.1": (Kind.MEASURE, Scope.KERNEL),
     "t4_sparse_solve_optimised_2023.3": (Kind.MEASURE, Scope.KERNEL),
+    "t4_200kernels_2022.4": (Kind.CHANGE, Scope.TIMELINE),
+    "mini_rtx3080_2026.1": (Kind.CHANGE, Scope.TIMELINE),
+    "a100_uvm_2022.2": (Kind.MEASURE, Scope.FRAMEWORK),
     "fuser_h200_run_a_2024.6": (Kind.MEASURE, Scope.FRAMEWORK),
     "fuser_h200_run_b_2024.6": (Kind.MEASURE, Scope.FRAMEWORK),
     "h200_nvtx_python_2025.1": (Kind.MEASURE, Scope.FRAMEWORK),
@@ -134,6 +133,15 @@ def test_waiting_for_a_key_is_named():
     assert r.ledger.lines[0].label == "getc"
     assert r.statements[0].subject.startswith("getc")
     assert by_category(r)[Category.HOST_OS_WAIT] > 0.9 * r.ledger.total_ns
+
+
+def test_a_saturated_copy_engine_is_no_launch_latency():
+    """Four streams that copy and compute: copies to the device follow each other on one engine."""
+    name = "t4_200kernels_2022.4"
+    sums = by_category(report(name, *flags(report(name))))
+    total = sum(sums.values())
+    assert sums[Category.DEVICE_COPY] > 0.8 * total
+    assert sums[Category.LAUNCH] < 0.1 * total
 
 
 def test_device_unknown_is_said():
