@@ -28,6 +28,7 @@ from scopedown.decide.kernels import Family, families
 from scopedown.decide.select import Selection, select
 from scopedown.decide.situation import Situation
 from scopedown.errors import UsageError
+from scopedown.picture import Picture
 from scopedown.read.base import Artifact, MonitorLog, RequestLog
 from scopedown.report import (
     Contract,
@@ -106,9 +107,30 @@ class _Inquiry:
         return self.interval.account
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A report and the account that it was made from."""
+
+    report: Report
+    account: Account
+    groups: dict[str, Group]
+    """The segments that the report's pattern ids name."""
+
+    def picture(self) -> Picture:
+        """What a page draws of it."""
+        from scopedown.account.picture import picture
+
+        return picture(self.account, self.groups)
+
+
 def diagnose(case: Case, options: Options | None = None, progress: Callable[[str], None] = lambda _: None) -> Report:
     """The report on a case. Raises InputError for a file that breaks its format, UsageError for a question that names
     nothing; evidence that does not suffice is an answer (``recapture``)."""
+    return answer(case, options, progress).report
+
+
+def answer(case: Case, options: Options | None = None, progress: Callable[[str], None] = lambda _: None) -> Answer:
+    """The same, with what a picture needs."""
     options = options or Options()
     q = _inquire(case, options, progress)
     progress("asking the rules")
@@ -116,13 +138,13 @@ def diagnose(case: Case, options: Options | None = None, progress: Callable[[str
     found = families(q.account)
     selection = select(s, found, Scope(options.scope) if options.scope else None)
     findings = find_all(s)
-    patterns, statements, _ = conclude(s, findings)
+    patterns, statements, groups = conclude(s, findings)
     report = _report(q, selection, found, patterns, statements, options)
     if options.save:
         from scopedown.save import save
 
         save(case, report)
-    return report
+    return Answer(report, q.account, groups)
 
 
 def whatif(
