@@ -18,8 +18,10 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("new", "scopedown.commands.new:New"),
     ("next", "scopedown.commands.next:Next"),
     ("explain", "scopedown.commands.explain:Explain"),
+    ("doctor", "scopedown.commands.doctor:Doctor"),
     ("demo", "scopedown.commands.demo:Demo"),
     ("schema", "scopedown.commands.schema:Schema"),
+    ("completion", "scopedown.commands.completion:Completion"),
 )
 
 

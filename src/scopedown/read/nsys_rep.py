@@ -131,7 +131,7 @@ def export(
 def _tool(path: Path, report: str | None, nsys: str | None) -> tuple[str, str]:
     """An nsys that can read the report, and its version."""
     chosen = nsys or os.environ.get("NSYS")
-    candidates = [chosen] if chosen else [*filter(None, [shutil.which("nsys")]), *_installed()]
+    candidates = [chosen] if chosen else [*filter(None, [shutil.which("nsys")]), *installed_nsys()]
     found: list[str] = []
     for tool in candidates:
         code, said = _run([tool, "--version"], _VERSION_TIMEOUT_S)
@@ -151,7 +151,7 @@ def _tool(path: Path, report: str | None, nsys: str | None) -> tuple[str, str]:
     raise InputError(path, "", f"is a raw report that only nsys can read ({needed}), and no nsys was found", do)
 
 
-def _installed() -> list[str]:
+def installed_nsys() -> list[str]:
     """Usual places, newest version first."""
     root = Path("/")
     tools = {str(p) for pattern in _INSTALLED for p in root.glob(pattern.removeprefix("/")) if os.access(p, os.X_OK)}
