@@ -17,10 +17,11 @@ from scopedown.read.monitor_smi import NvidiaSmiCsv
 from scopedown.read.nsys_rep import NsysReport
 from scopedown.read.nsys_sqlite import NsysSqlite
 from scopedown.read.requests import NativeRequests
+from scopedown.read.rocpd import Rocpd
 from scopedown.read.unknown import looks_like
 
 #: In order of specificity: the first that recognises a file reads it.
-READERS: tuple[Reader, ...] = (NsysReport(), NsysSqlite(), NativeRequests(), NvidiaSmiCsv())
+READERS: tuple[Reader, ...] = (NsysReport(), NsysSqlite(), Rocpd(), NativeRequests(), NvidiaSmiCsv())
 
 
 def detect(source: Source) -> Reader | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import quote
 
 import numpy as np
@@ -30,6 +30,9 @@ _BATCH = 65536
 
 class Database:
     """A SQLite file, opened read only. Use as a context manager; raises InputError for what SQLite cannot read."""
+
+    again: ClassVar[str] = "export it again: nsys export --type sqlite -o NEW.sqlite REPORT.nsys-rep"
+    """What to do about a damaged file."""
 
     def __init__(self, path: Path, named: Path | None = None) -> None:
         """``named``: what errors call the file, where ``path`` is a copy of it."""
@@ -76,7 +79,7 @@ class Database:
                 self.path,
                 where,
                 f"expected a whole SQLite database, SQLite says: {said}",
-                "export it again: nsys export --type sqlite -o NEW.sqlite REPORT.nsys-rep",
+                self.again,
             ) from None
 
     def has(self, table: str, *columns: str) -> bool:
@@ -139,7 +142,7 @@ class Database:
                 self.path,
                 f"table {table}",
                 f"expected integers, found something else ({e})",
-                "export it again: nsys export --type sqlite -o NEW.sqlite REPORT.nsys-rep",
+                self.again,
             ) from None
 
     @property
