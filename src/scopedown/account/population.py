@@ -66,9 +66,9 @@ def starts(log: RequestLog) -> Ints:
 
 
 def last_token(log: RequestLog) -> Ints:
-    """Receive time of the last chunk; the end of the reply where the log has no chunks."""
+    """Receive time of the last chunk; the last token's stamp, else the end of the reply, where the log has no chunks."""
     has = np.diff(log.token_offsets) > 0
-    out = log.end.copy()
+    out = log.end.copy() if log.last_token is None else np.where(log.last_token != UNKNOWN, log.last_token, log.end)
     out[has] = log.token_times[log.token_offsets[1:][has] - 1]
     return out
 
@@ -141,6 +141,8 @@ def members(log: RequestLog, metric: Metric) -> tuple[Ints, Ints, Mask]:
     late = _censored(log, metric)
     if metric is Metric.TPOT:
         counts &= ~late
+    if metric in (Metric.TTFT, Metric.E2E):
+        counts &= ~log.too_fast
     rows = np.flatnonzero(counts & valid)
     return rows, ns[rows], late[rows]
 

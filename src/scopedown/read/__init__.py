@@ -13,6 +13,14 @@ from pathlib import Path
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Reader, Source
+from scopedown.read.bench_aiperf import AiperfRecords
+from scopedown.read.bench_aiperf_summary import AiperfSummary
+from scopedown.read.bench_guidellm import GuideLlm
+from scopedown.read.bench_inference_perf import InferencePerf, InferencePerfSummary
+from scopedown.read.bench_llmperf import LlmPerf, LlmPerfSummary
+from scopedown.read.bench_lmbench import LmBench
+from scopedown.read.bench_vllm import BenchServing
+from scopedown.read.bench_vllm_summary import BenchServingSummary
 from scopedown.read.monitor_smi import NvidiaSmiCsv
 from scopedown.read.nsys_rep import NsysReport
 from scopedown.read.nsys_sqlite import NsysSqlite
@@ -21,7 +29,23 @@ from scopedown.read.rocpd import Rocpd
 from scopedown.read.unknown import looks_like
 
 #: In order of specificity: the first that recognises a file reads it.
-READERS: tuple[Reader, ...] = (NsysReport(), NsysSqlite(), Rocpd(), NativeRequests(), NvidiaSmiCsv())
+READERS: tuple[Reader, ...] = (
+    NsysReport(),
+    NsysSqlite(),
+    Rocpd(),
+    NativeRequests(),
+    AiperfRecords(),
+    GuideLlm(),
+    BenchServing(),
+    LlmPerf(),
+    InferencePerf(),
+    LmBench(),
+    AiperfSummary(),
+    BenchServingSummary(),
+    InferencePerfSummary(),
+    LlmPerfSummary(),
+    NvidiaSmiCsv(),
+)
 
 
 def detect(source: Source) -> Reader | None:
