@@ -10,7 +10,7 @@ import numpy as np
 
 from scopedown.account import intervals
 from scopedown.account.contract import GRAPH_MODE
-from scopedown.account.population import SHARES, find, values
+from scopedown.account.population import SHARES, Place, find, values
 from scopedown.account.timeline import Timeline
 from scopedown.decide.rules.late_client import from_send, in_words, lateness, name_of
 from scopedown.decide.rules.neighbour_work import in_flight, owners_on_path
@@ -98,6 +98,9 @@ def _of_sample(s: Situation) -> Iterator[str]:
     if s.row is not None and log.warmup[s.row]:
         yield f"request {log.id[s.row]!r} is marked as warm-up"
     count = chosen.population
+    if y.metric is Metric.STEP_TIME:
+        # Steps of one capture: none of them timed out, failed or lacks its stamps.
+        count = {"values": count["steps"], "timeouts": 0, "errors": 0, "cancelled": 0, "excluded": 0}
     p = SHARES.get(y.statistic)
     if p is not None and p < 1 and chosen.interval95_ns is None:
         enough = max(math.ceil(math.log(0.025) / math.log(p)), math.ceil(math.log(0.025) / math.log(1 - p)))
@@ -295,6 +298,12 @@ def _not_covered(s: Situation) -> Iterator[str]:
         yield f"{show_ns(outside)} ({share}) of the {show_ns(s.total_ns)} lie outside the capture"
 
 
+def _ordinary(place: Place, value_ns: int) -> bool:
+    """Within p5 to p95. Fewer than twenty have no such percentiles: their extremes are taken with ten per cent."""
+    slack = STATISTIC_AGREES if place.count < 20 else 0.0
+    return place.p5_ns * (1 - slack) <= value_ns <= place.p95_ns * (1 + slack)
+
+
 def _another(s: Situation) -> Iterator[str]:
     """The trace shows another request: it stands for the symptom only where it is an ordinary one of its shape."""
     y, log = s.symptom, s.log
@@ -302,7 +311,7 @@ def _another(s: Situation) -> Iterator[str]:
         return
     own = f"the trace shows request {log.id[s.row]!r}, not the symptom's"
     value = s.total_ns // s.parts
-    if s.place is not None and not s.place.inside(value):
+    if s.place is not None and not _ordinary(s.place, value):
         yield (
             f"{own}: its {show_ns(value)} lie outside p5 to p95 of its class ({show_ns(s.place.p5_ns)} to "
             f"{show_ns(s.place.p95_ns)}, {s.place.count} requests)"

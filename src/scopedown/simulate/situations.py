@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from scopedown.simulate.server import ATTENTION, LAYER, LAYERS, SMALL, Server
 from scopedown.simulate.situation import Expect, Situation
+from scopedown.simulate.write_nsys import NsysOptions
 from scopedown.terms import HOST_WITHOUT_CAUSE, Category, Kind, Metric, Scope, Statistic
 from scopedown.trace.model import CopyKind
 
@@ -171,7 +172,9 @@ def _module_load(seed: int, name: str, *, recorded: bool) -> Situation:
         "one launch call hides 58 ms, and no record says of what",
     )
     expect = known if recorded else unknown
-    return s.situation(name, Metric.TTFT, expect)
+    # The table of overhead records exists from schema 3.24 on.
+    nsys = NsysOptions(product="2026.2.1.210") if recorded else None
+    return s.situation(name, Metric.TTFT, expect, nsys=nsys)
 
 
 def opaque_graph(seed: int) -> Situation:
