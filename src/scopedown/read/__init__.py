@@ -21,7 +21,14 @@ from scopedown.read.bench_llmperf import LlmPerf, LlmPerfSummary
 from scopedown.read.bench_lmbench import LmBench
 from scopedown.read.bench_vllm import BenchServing
 from scopedown.read.bench_vllm_summary import BenchServingSummary
+from scopedown.read.monitor import Zoned
+from scopedown.read.monitor_amd import AmdSmi
+from scopedown.read.monitor_dcgm import Dcgm
+from scopedown.read.monitor_dmon import NvidiaSmiDmon
+from scopedown.read.monitor_rocm import RocmSmi
 from scopedown.read.monitor_smi import NvidiaSmiCsv
+from scopedown.read.monitor_smi_capture import NvidiaSmiCapture
+from scopedown.read.monitor_smi_xml import NvidiaSmiXml
 from scopedown.read.nsys_rep import NsysReport
 from scopedown.read.nsys_sqlite import NsysSqlite
 from scopedown.read.requests import NativeRequests
@@ -45,6 +52,12 @@ READERS: tuple[Reader, ...] = (
     InferencePerfSummary(),
     LlmPerfSummary(),
     NvidiaSmiCsv(),
+    NvidiaSmiXml(),
+    NvidiaSmiCapture(),
+    NvidiaSmiDmon(),
+    RocmSmi(),
+    AmdSmi(),
+    Dcgm(),
 )
 
 
@@ -96,8 +109,8 @@ def load(
             raise InputError(path, "", f"unknown kind {kind!r}", f"use one of {known}")
         what, do = looks_like(source.head)
         raise InputError(path, "", what, do)
-    if tz is not None and isinstance(reader, NvidiaSmiCsv):
-        reader = NvidiaSmiCsv(tz)
+    if tz is not None and isinstance(reader, Zoned):
+        reader = type(reader)(tz)
     if isinstance(reader, NsysReport):
         reader = NsysReport(nsys, cache=cache)
     return reader.read(source)
