@@ -81,13 +81,36 @@ def ledger_lines(segs: Segments, of: Account) -> list[LedgerLine]:
     keys, where = np.unique(merged.category * width + merged.label + 1, return_inverse=True)
     sums = np.zeros(len(keys), np.int64)
     np.add.at(sums, where, merged.ns)
-    counts = np.bincount(where, minlength=len(keys))
+    counts = _occurrences(merged, where, len(keys), of.timeline)
     out, tool = [], set(of.tool_labels.tolist())
     for key, ns, count in zip(keys.tolist(), sums.tolist(), counts.tolist(), strict=True):
         code = key % width - 1
         text = of.labels.values[code] if code >= 0 else ""
         out.append(LedgerLine(CATEGORIES[key // width], text, code, ns, count, code in tool))
     return sorted(out, key=lambda x: (-x.ns, x.category, x.label))
+
+
+def _occurrences(merged: Segments, line: Ints, lines: int, timeline: Timeline | None) -> Ints:
+    """How many ops, calls or ranges each line consists of: a range that others cut into pieces is one. Time without an
+    event counts by the piece."""
+    piece = np.arange(len(merged))
+    # What each segment is an occurrence of: a device op, a host event, or itself.
+    of_line, of_what = [line], [-2 - piece]
+    if timeline is not None:
+        device = np.array([c.startswith("device.") or c is Category.LAUNCH for c in CATEGORIES])[merged.category]
+        ops = device & (merged.op >= 0)
+        of_what[0] = np.where(ops, merged.op, of_what[0])
+        hosts = ~device & (merged.thread >= 0) & (merged.label != timeline.host.not_running)
+        for thread in np.unique(merged.thread[hosts]).tolist():
+            rows = np.flatnonzero(hosts & (merged.thread == thread))
+            _, _, row, event = timeline.host.owners(thread, merged.start[rows], merged.end[rows])
+            known = event >= 0
+            of_line.append(line[rows[row[known]]])
+            of_what.append(event[known] + len(timeline.trace.ops))
+            named = rows[np.unique(row[known])]
+            of_line[0] = np.where(np.isin(piece, named), NONE, of_line[0])
+    pairs = np.unique(np.stack([np.concatenate(of_line), np.concatenate(of_what)]), axis=1)[0]
+    return np.bincount(pairs[pairs >= 0], minlength=lines)
 
 
 def account(

@@ -20,6 +20,10 @@ LONG_ALWAYS_NS = 1_000_000
 #: Ends the label of such a call where no record inside it says what it did.
 UNNAMED = ": long call, cause not recorded"
 
+#: Creating a context takes tens to hundreds of milliseconds; the call that does it is among the first of a process.
+FIRST_CALL_NS = 10_000_000
+FIRST_CALLS = 64
+
 _OF_MEANING = {
     ApiMeaning.SYNC: Category.HOST_SYNC,
     ApiMeaning.ALLOC: Category.HOST_ALLOC,
@@ -153,6 +157,11 @@ def _classify(trace: Trace, calls: Calls, labels: Names) -> tuple[Ints, Ints]:
     codes[api] = of_meaning[calls.meaning[calls.of_event[api]]]
     label = _labels(trace, labels)
     label[api] = label[calls.event[calls.of_event[api]]]
+    first = _first_calls(trace, calls)
+    for i in first:
+        rows = api[calls.of_event[api] == i]
+        codes[rows] = Category.HOST_MODULE.code
+        label[rows] = labels.code(f"{trace.names[int(calls.name[i])]}: first call, creates the context")
     long = long_calls(calls)
     if long.any():
         hidden = api[long[calls.of_event[api]]]
@@ -164,6 +173,24 @@ def _classify(trace: Trace, calls: Calls, labels: Names) -> tuple[Ints, Ints]:
     modules = np.array([overhead_meaning(n) is OverheadMeaning.MODULE for n in trace.names] or [False])
     codes[overhead[modules[host.name[overhead]]]] = Category.HOST_MODULE.code
     return codes, label
+
+
+def _first_calls(trace: Trace, calls: Calls) -> list[int]:
+    """The call of each process in which the driver sets itself up: the first long one, made before any op runs. The
+    driver creates its context inside whichever call comes first, be it an allocation or a release of nothing."""
+    found = []
+    begun = np.full(len(trace.processes), np.iinfo(np.int64).max)
+    np.minimum.at(begun, trace.ops.process, trace.ops.start)
+    took = calls.end - calls.start
+    order = np.argsort(calls.start, kind="stable")
+    for p in np.unique(calls.process).tolist():
+        rows = order[(calls.process[order] == p) & (calls.start[order] < begun[p])]
+        # Cheap calls (versions, devices, attributes) may come before it.
+        rows = rows[:FIRST_CALLS]
+        long = rows[took[rows] >= FIRST_CALL_NS]
+        if len(long):
+            found.append(int(long[0]))
+    return found
 
 
 def _tool_labels(trace: Trace, labels: Names) -> Ints:
