@@ -28,6 +28,8 @@ from scopedown.trace.model import NONE, Ints, Names, Trace
 STREAM_SLACK_NS = 2_000
 #: The same for an op of another stream, where nothing else explains the start.
 CROSS_SLACK_NS = 3_000
+#: When an op ended that there is none of: before everything, also on an axis that begins below zero.
+NEVER = -(2**62)
 
 
 class Step(IntEnum):
@@ -174,7 +176,7 @@ class Graph:
                 return lo, op, NONE
         call = self.op_call[op]
         prev = self.op_prev[op]
-        prev_end = min(self.op_end[prev], t) if prev != NONE else NONE
+        prev_end = min(self.op_end[prev], t) if prev != NONE else NEVER
         if call == NONE:
             return self._unknown(pieces, lo, t, op, prev, prev_end)
         called, returned = self.call_start[call], self.handed_over[call]
@@ -182,7 +184,7 @@ class Graph:
             # The op starts before its call: the clocks disagree, or the join is wrong. Its stream is all that is left.
             return self._unknown(pieces, lo, t, op, prev, prev_end)
         event = self.waited_event.get(op, NONE)
-        event_end = self.op_end[event] if event != NONE else NONE
+        event_end = self.op_end[event] if event != NONE else NEVER
         if event != NONE and returned <= event_end <= t + CROSS_SLACK_NS and event_end >= prev_end:
             return self._jump(pieces, lo, t, op, event, min(event_end, t))
         if prev != NONE and (prev_end >= returned or t - prev_end <= STREAM_SLACK_NS):

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scopedown.account import intervals
-from scopedown.account.path import CROSS_SLACK_NS, STREAM_SLACK_NS, Graph
+from scopedown.account.path import CROSS_SLACK_NS, NEVER, STREAM_SLACK_NS, Graph
 from scopedown.trace.model import NONE, Ints, Mask
 
 Floats = npt.NDArray[np.float64]
@@ -84,8 +84,8 @@ class Replay:
         call, prev = c.of_op, g.streams.previous
         has_call, has_prev = call >= 0, prev >= 0
         called = np.where(has_call, c.start[call] if len(c) else 0, 0)
-        returned = np.where(has_call, c.handed_over[call] if len(c) else 0, 0)
-        prev_end = np.where(has_prev, np.minimum(ops.end[prev], np.iinfo(np.int64).max), 0)
+        returned = np.where(has_call, c.handed_over[call] if len(c) else NEVER, NEVER)
+        prev_end = np.where(has_prev, ops.end[prev], NEVER)
         ended = np.where(has_call, c.end[call] if len(c) else 0, 0)
         has_call = has_call & (called < ops.start)
         # A blocking copy returns after its own end: it was queued if its stream was busy when the call was made.
@@ -110,12 +110,7 @@ class Replay:
             self.dep[o] = g.ended_before(int(ops.start[o]), int(ops.device[o]), o)
         has_dep = self.dep >= 0
         dep_end = np.where(has_dep, ops.end[self.dep], 0)
-        by_dep = (
-            has_dep
-            & (dep_end >= np.maximum(prev_end, 0))
-            & (dep_end >= returned)
-            & (dep_end <= ops.start + CROSS_SLACK_NS)
-        )
+        by_dep = has_dep & (dep_end >= prev_end) & (dep_end >= returned) & (dep_end <= ops.start + CROSS_SLACK_NS)
         by_call = has_call & ~behind & ~by_dep
         lag = ops.start - called
         typical = np.full(n, _DEFAULT_LAG_NS, np.int64)
