@@ -33,6 +33,9 @@ from scopedown.read.nsys_rep import NsysReport
 from scopedown.read.nsys_sqlite import NsysSqlite
 from scopedown.read.requests import NativeRequests
 from scopedown.read.rocpd import Rocpd
+from scopedown.read.rocprofv1 import RocprofV1
+from scopedown.read.rocprofv3_json import RocprofJson
+from scopedown.read.rpd import Rpd
 from scopedown.read.unknown import looks_like
 
 #: In order of specificity: the first that recognises a file reads it.
@@ -40,6 +43,9 @@ READERS: tuple[Reader, ...] = (
     NsysReport(),
     NsysSqlite(),
     Rocpd(),
+    RocprofJson(),
+    Rpd(),
+    RocprofV1(),
     NativeRequests(),
     AiperfRecords(),
     GuideLlm(),

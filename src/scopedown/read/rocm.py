@@ -11,7 +11,7 @@ import numpy as np
 from scopedown.errors import InputError
 from scopedown.read.base import Source
 from scopedown.read.nsys_tables import MAGIC, Database
-from scopedown.trace.model import CopyKind, HostKind, Ints, OpKind
+from scopedown.trace.model import NONE, CopyKind, HostKind, Ints, OpKind
 
 #: rocprofiler-sdk, roctracer and rocprof stamp with the time since boot; no file says what UTC that was.
 NO_UTC = "when it ran on another clock: times are since the machine's boot, the file has no wall clock time"
@@ -66,6 +66,25 @@ def op_kind(name: str) -> OpKind:
 def blocks(grid: Ints, block: Ints) -> Ints:
     """Grids in blocks from grids in work-items, as HSA dispatches state them; shapes (n, 3)."""
     return -(-grid // np.maximum(block, 1))
+
+
+def in_order(stream: Ints, queue: Ints) -> Ints:
+    """What orders device work: the HIP stream; the queue where the tool did not follow streams (all are number 0)."""
+    if len(stream) and (stream <= 0).all() and len(np.unique(queue)) > 1:
+        return queue
+    return stream
+
+
+def copy_device(kind: Ints, target: Ints, origin: Ints) -> tuple[Ints, Ints]:
+    """(copy kind, device) from the devices at both ends, NONE for a host.
+
+    ROCm names a copy between two devices like one within a device: the ends tell them apart. It counts for the one
+    that it comes from.
+    """
+    peer = (target != NONE) & (origin != NONE) & (target != origin)
+    kind = np.where(peer & (kind == CopyKind.DTOD), CopyKind.PTOP, kind)
+    device = np.where((target != NONE) & ~peer, target, origin)
+    return kind, np.maximum(device, 0)
 
 
 _MARKER = re.compile(r"MARKER|ROCTX")

@@ -24,10 +24,10 @@ import numpy as np
 
 from scopedown.read.base import Artifact, Source
 from scopedown.read.nsys_tables import MISSING
-from scopedown.read.rocm import NO_UTC, RocmDatabase, blocks, copy_kind, host_kind, tables
-from scopedown.read.rows import Rows, artifact, hidden_home, program_name, show
+from scopedown.read.rocm import NO_UTC, RocmDatabase, blocks, copy_device, copy_kind, host_kind, in_order, tables
+from scopedown.read.rows import Rows, artifact, distinct_map, hidden_home, program_name, show
 from scopedown.terms import Scope
-from scopedown.trace.model import NONE, CopyKind, Device, HostKind, Ints, Meta, OpKind
+from scopedown.trace.model import NONE, Device, HostKind, Ints, Meta, OpKind
 from scopedown.trace.names import clean_api
 
 _TOOL = "rocprofv3"
@@ -161,17 +161,15 @@ class _Session:
         return self._event_cache
 
     def _processes(self, pid: Ints) -> Ints:
-        return self._map(pid, self.process_of, lambda i: self.rows.process((self.suffix, i), max(i, 0)))
+        def of(i: int) -> int:
+            found = self.process_of.get(i)
+            return self.rows.process((self.suffix, i), max(i, 0)) if found is None else found
 
-    def _map(self, values: Ints, known: Mapping[int, int], otherwise: Any) -> Ints:
-        distinct, inverse = np.unique(values, return_inverse=True)
-        out = [known[v] if v in known else otherwise(v) for v in distinct.tolist()]
-        return np.array(out, np.int64)[inverse] if out else np.empty(0, np.int64)
+        return distinct_map(pid, of)
 
     def _text_codes(self, ids: Ints, unknown: str) -> Ints:
-        return self._map(
-            ids, {}, lambda i: self.rows.names.code(hidden_home(clean_api(self.strings.get(i) or unknown)))
-        )
+        code = self.rows.names.code
+        return distinct_map(ids, lambda i: code(hidden_home(clean_api(self.strings.get(i) or unknown))))
 
     def _threads(self, process: Ints, thread: Ints) -> Ints:
         pairs, inverse = np.unique(np.stack([process, thread], axis=1), axis=0, return_inverse=True)
@@ -214,17 +212,15 @@ class _Session:
         )
 
     def _devices(self, agent: Ints) -> Ints:
-        return self._map(agent, self.device_of, lambda i: max(i, 0))
+        return distinct_map(agent, lambda i: self.device_of.get(i, 0))
 
     def _copies(self) -> None:
         ids = {"pid": NONE, "dst_agent_id": NONE, "src_agent_id": NONE, "queue_id": NONE, "stream_id": NONE}
         found = self._timed("rocpd_memory_copy", ids | {"name_id": NONE, "size": NONE})
-        kind = self._map(found["name_id"], {}, lambda i: int(copy_kind(self.strings.get(i, ""))))
-        target, origin = found["dst_agent_id"], found["src_agent_id"]
-        on_gpu = np.isin(target, list(self.device_of))
-        # A copy between two devices runs on the one that it comes from; the name does not tell it from one within.
-        peer = on_gpu & np.isin(origin, list(self.device_of)) & (origin != target)
-        kind[peer & (kind == CopyKind.DTOD)] = CopyKind.PTOP
+        kind = distinct_map(found["name_id"], lambda i: int(copy_kind(self.strings.get(i, ""))))
+        target = distinct_map(found["dst_agent_id"], lambda i: self.device_of.get(i, NONE))
+        origin = distinct_map(found["src_agent_id"], lambda i: self.device_of.get(i, NONE))
+        kind, device = copy_device(kind, target, origin)
         correlation, _ = self._events(found["event_id"])
         self.rows.add_ops(
             "copies",
@@ -232,7 +228,7 @@ class _Session:
             found["end"],
             kind=int(OpKind.COPY),
             name=self.rows.copy_codes(kind),
-            device=self._devices(np.where(on_gpu & ~peer, target, origin)),
+            device=device,
             stream=in_order(found["stream_id"], found["queue_id"]),
             process=self._processes(found["pid"]),
             correlation=correlation,
@@ -247,7 +243,6 @@ class _Session:
         name = self._text_codes(found["name_id"], "unnamed call")
         kind = self._kinds(category, name)
         self._messages(found["event_id"], kind, name)
-        # A pop is the end of a range, which the range's own row has.
         self.rows.add_host(
             "regions",
             found["start"],
@@ -299,13 +294,6 @@ class _Session:
         self.rows.add_host(
             "marks", found["timestamp"], found["timestamp"], kind=kind, name=name, thread=thread, process=process
         )
-
-
-def in_order(stream: Ints, queue: Ints) -> Ints:
-    """What orders device work: the HIP stream; the queue where the tool did not follow streams (all are number 0)."""
-    if len(stream) and (stream <= 0).all() and len(np.unique(queue)) > 1:
-        return queue
-    return stream
 
 
 def _agent(node: Any, kind: Any, type_index: Any, logical: Any, name: Any, product: Any, extra: Any) -> _Agent:

@@ -6,7 +6,7 @@ Readers add rows in any order, table by table; ``Rows.trace`` puts them in the o
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -165,6 +165,21 @@ def _or_none(column: AnyColumn | None, parts: list[_Part]) -> AnyColumn:
     return np.full(sum(len(p["start"]) for p in parts), NONE, np.int64) if column is None else column
 
 
+def looked_up(keys: Ints, values: Ints, wanted: Ints, missing: int) -> Ints:
+    """The value beside each wanted key; the first one where a key comes twice."""
+    if not len(keys):
+        return np.full(len(wanted), missing, np.int64)
+    order = np.argsort(keys, kind="stable")
+    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
+    return np.where(keys[order][at] == wanted, values[order][at], missing)
+
+
+def distinct_map(values: Ints, of: Callable[[int], int]) -> Ints:
+    """``of`` each value; it is called once a distinct one."""
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return np.array([of(v) for v in distinct.tolist()], np.int64)[inverse] if len(distinct) else np.empty(0, np.int64)
+
+
 def plain_kernel(name: str) -> str:
     """The name without what AMD's tools append to a kernel's symbol: ``foo.kd``, ``foo(int) [clone .kd]``."""
     return name.strip().removesuffix(" [clone .kd]").removesuffix(".kd")
@@ -187,15 +202,17 @@ def artifact(
     meta: Meta,
     *,
     warnings: Iterable[str] = (),
+    can: Iterable[str] = (),
     cannot: Iterable[str] = (),
     extra: dict[str, Any] | None = None,
 ) -> Artifact:
-    """What was read, with its claims worked out from the content; ``cannot`` is what the format itself leaves open."""
+    """What was read, with its claims worked out from the content; ``can`` and ``cannot`` are what the
+    format adds."""
     trace = rows.trace(meta)
     cover = coverage(trace)
     said = (*warnings, *(f"{n} {what}" for what, n in rows.odd.items()), *oddities(trace, cover))
     trace = replace(trace, meta=replace(trace.meta, warnings=said))
-    can, open_ = claims(trace, cover)
+    known, open_ = claims(trace, cover)
     return Artifact(
         path=source.path,
         sha256=source.sha256,
@@ -207,7 +224,7 @@ def artifact(
         utc_start_ns=trace.meta.utc_start_ns,
         counts=counts(trace),
         content=trace,
-        can_establish=can,
+        can_establish=(*known, *can),
         cannot_establish=(*open_, *cannot),
         warnings=said,
         extra=extra or {},
