@@ -106,4 +106,4 @@ def test_real_folders_never_end_in_a_traceback(tmp_path: Path, capsys: pytest.Ca
     assert main(["inspect", str(tmp_path), "--json"]) == 0
     kinds = {Path(f["path"]).name: f["kind"] for f in json.loads(capsys.readouterr().out)}
     assert kinds["smi_query_rtx4090_vlm.csv"] == "nvidia-smi-csv"
-    assert kinds["smi_capture_h100.txt"] is None
+    assert kinds["smi_capture_h100.txt"] == "nvidia-smi-look"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +12,7 @@ from scopedown.account.account import Account, account, window
 from scopedown.account.align import Alignment, align
 from scopedown.account.groups import of_segments
 from scopedown.account.intervals import intersect, subtract
+from scopedown.account.monitored import monitored
 from scopedown.account.phases import Phase, phases, summed
 from scopedown.account.population import SHARES, Chosen, nearest_rank, statistic
 from scopedown.account.population import interval as intervals_of
@@ -35,6 +35,8 @@ class Where:
     range: str | None = None
     step: str | None = None
     offset_ns: int | None = None
+    device: int | None = None
+    """Whose samples of a device monitor count, by the monitor's own number."""
 
 
 @dataclass(slots=True)
@@ -209,8 +211,8 @@ def _request(
     row = chosen.row
     parts = _parts(log, row, symptom.metric)
     if timeline is None:
-        cut = _monitored(found.phases, monitor)
-        return Interval(account(cut, None), row, chosen, None, False, parts, list(found.warnings))
+        cut, said = monitored(found.phases, monitor, where.device)
+        return Interval(account(cut, None), row, chosen, None, False, parts, [*found.warnings, *said])
     alignment = align(timeline.trace, log, where.offset_ns)
     out_warnings = [*found.warnings, *(alignment.warnings if alignment is not None else ())]
     traced = _traced(log, symptom.metric, timeline, alignment)
@@ -308,33 +310,6 @@ def _traced(log: RequestLog, metric: Metric, timeline: Timeline, alignment: Alig
     end = ends - alignment.offset_ns
     inside = np.minimum(end, span[1]) - np.maximum(begin, span[0])
     return np.flatnonzero(known & (inside > 0) & (2 * inside >= end - begin)).tolist()
-
-
-def _monitored(found: Sequence[Phase], monitor: MonitorLog | None) -> list[Phase]:
-    """Monitor samples whose window lies inside an unexplained phase divide it; longer windows say nothing of it."""
-    out: list[Phase] = []
-    for p in found:
-        if (
-            p.category is not Category.UNACCOUNTED
-            or monitor is None
-            or not monitor.period_ns
-            or monitor.utilisation is None
-        ):
-            out.append(p)
-            continue
-        at = p.start
-        one = monitor.device == monitor.device[0] if len(monitor.device) else monitor.device.astype(bool)
-        for time, busy in zip(monitor.time[one].tolist(), monitor.utilisation[one].tolist(), strict=True):
-            begin = time - monitor.period_ns
-            if begin < at or time > p.end or busy != busy:
-                continue
-            active = int(monitor.period_ns * min(max(busy, 0.0), 100.0) / 100)
-            out.append(Phase(at, begin, p.category, p.label))
-            out.append(Phase(begin, begin + active, Category.DEVICE_ACTIVE, "monitor: some kernel ran"))
-            out.append(Phase(begin + active, time, Category.DEVICE_INACTIVE, "monitor: no kernel ran"))
-            at = time
-        out.append(Phase(at, p.end, p.category, p.label))
-    return [p for p in out if p.end > p.start]
 
 
 def _log_window(log: RequestLog | None) -> Interval:

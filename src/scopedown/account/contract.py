@@ -37,6 +37,7 @@ FIELDS = (
     "software",
     "clocks",
     "power",
+    "throttling",
     "driver",
     "sampling",
     "profiler",
@@ -46,7 +47,7 @@ FIELDS = (
 #: Only where there is a trace: without one nothing was traced.
 _OF_TRACE = frozenset({"profiler", "graph_trace_mode", "trace_options"})
 #: Never missing: they say more where they are stated.
-_OPTIONAL = frozenset({"sampling"})
+_OPTIONAL = frozenset({"sampling", "throttling"})
 _ALIASES = {
     "gpu": "device",
     "hardware": "device",
@@ -68,6 +69,10 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:req\w*|rps|qps)\s*(?:/|\bper\b|a)?\s*(
 _AT_A_TIME = re.compile(r"(\d+|one)\s+(?:requests?\s+)?(?:at a time|in flight|concurrent)", re.IGNORECASE)
 _PRECISION = re.compile(r"\b(?:bf16|fp16|fp8|fp4|nvfp4|mxfp4|fp32|tf32|int8|int4|w\d+a\d+|awq|gptq)\b", re.IGNORECASE)
 _CLOCKS = ("clocks.current.sm", "clocks.sm", "clocks.current.graphics", "clocks.gr")
+_LIMITS = ("enforced.power.limit", "power.limit")
+#: Prefixes of a monitor's columns that say what held the clocks down; an idle device is not held down.
+_THROTTLES = ("clocks_event_reasons.", "violation.")
+_NO_THROTTLE = "clocks_event_reasons.gpu_idle"
 _POWER = ("power.draw", "power.draw.instant", "power.draw.average")
 GRAPH_MODE = "CUDA_GRAPH_TRACE_OPTIONS:MODE"
 
@@ -246,7 +251,29 @@ def _of_monitor(monitor: MonitorLog | None) -> dict[str, str]:
         if found is not None:
             values = monitor.columns[found]
             out[field] = f"{found} {_spread(values[~np.isnan(values)])} {unit}"
+            tops = ("clocks.max.sm", "clocks.max.graphics") if field == "clocks" else _LIMITS
+            top = next((c for c in tops if c in monitor.columns), None)
+            if top is not None:
+                out[field] += f", at most {np.nanmax(monitor.columns[top]):g} {unit}"
+    if (held := _throttling(monitor)) is not None:
+        out["throttling"] = held
+    drivers = dict.fromkeys(f["driver"] for f in monitor.facts.values() if "driver" in f)
+    if drivers:
+        out["driver"] = ", ".join(drivers)
+    if "device" in out and any(f.get("mig") == "Enabled" for f in monitor.facts.values()):
+        out["device"] += " (MIG enabled)"
     return out
+
+
+def _throttling(monitor: MonitorLog) -> str | None:
+    """What held the clocks down, and in how many samples; None where the monitor does not say."""
+    reasons = {n: v for n, v in monitor.columns.items() if n.startswith(_THROTTLES) and n != _NO_THROTTLE}
+    if not reasons:
+        return None
+    of = len(monitor.time)
+    held = {n.removeprefix(_THROTTLES[0]): int((v > 0).sum()) for n, v in reasons.items()}
+    found = [f"{n} in {k} of {of} samples" for n, k in sorted(held.items(), key=lambda x: (-x[1], x[0])) if k]
+    return ", ".join(found) or f"none in {of} samples"
 
 
 def _spread(values: npt.NDArray[np.float64]) -> str:

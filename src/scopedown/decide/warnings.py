@@ -120,9 +120,12 @@ def _of_sample(s: Situation) -> Iterator[str]:
 
 def _of_monitor(s: Situation) -> Iterator[str]:
     m = s.monitor
-    if m is None or m.period_ns is None or m.utilisation is None or not s.is_latency:
+    if m is None or m.utilisation is None or not s.is_latency:
         return
-    if m.period_ns > s.total_ns:
+    if not m.placed or m.period_ns is None:
+        why = "its samples have no date" if not m.placed else "it looked at chosen instants"
+        yield f"the monitor gives the state of the device, nothing of this interval: {why}"
+    elif m.period_ns > s.total_ns:
         yield (
             f"the monitor's window is {show_ns(m.period_ns)}, longer than the interval of {show_ns(s.total_ns)}: it "
             "averages over other work and idle time as well, and its utilisation says nothing of this request"

@@ -47,7 +47,7 @@ _ALIASES = {"gpu_name": "name", "gpu_uuid": "uuid", "gpu_bus_id": "pci.bus_id"}
 #: Columns of text that are kept, by the name of the fact.
 _FACTS = {"driver_version": "driver", "mig.mode.current": "mig", "uuid": "uuid", "pci.bus_id": "bus"}
 #: Never kept, though they are numbers: identity of the machine, or no measurement.
-_DROPPED = frozenset({"index", "count", "serial", "pid", "accounting.buffer_size", "hostname"})
+_DROPPED = frozenset({f"{REASON}supported", "index", "count", "serial", "pid", "accounting.buffer_size", "hostname"})
 _DROPPED_GROUPS = ("pci.", "platform.", "fabric.", "inforom.", "uuid", "gpu_serial", "driver_version")
 
 _CANNOT = {

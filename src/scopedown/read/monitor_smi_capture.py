@@ -89,7 +89,7 @@ class NvidiaSmiCapture(Zoned):
 
     def _csv(self, source: Source, body: str) -> list[Table]:
         try:
-            return [self.csv.table(source, body.strip())]
+            return [self.csv.table(source, body.lstrip("#\n "))]
         except InputError:
             return []  # the command failed when the capture was made: its message stands in place of rows
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+
+_DCGM_NAMES = re.compile(rb"(?:DCGM_FI_\w+\r?\n){2}")
 _SMI_ROW = re.compile(rb"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, ")
 
 
@@ -36,12 +38,16 @@ def looks_like(head: bytes) -> tuple[str, str]:
     if _SMI_ROW.match(start):
         return (
             "looks like nvidia-smi rows without their header",
-            "record with --format=csv, or put the header line back",
+            "nothing tells for certain which device a row is of: put the header line back, or record with "
+            "nvidia-smi --query-gpu=timestamp,index,name,utilization.gpu,clocks.current.sm,power.draw "
+            "--format=csv -lms 100",
         )
-    if b"# nvidia_gpu_exporter" in head[:4096] or low.startswith(b"<?xml") or b"nvidia-smi -q" in low:
+    if low.startswith(b"<?xml"):
+        return "is XML of no known format", "give a request log, a monitor log or an Nsight Systems report"
+    if _DCGM_NAMES.match(start):
         return (
-            "is one look of nvidia-smi, not a log over time",
-            "record with nvidia-smi --query-gpu=timestamp,index,utilization.gpu --format=csv -lms 20",
+            "is a list of DCGM field names without a sample",
+            "record dcgmi dmon -e 203,1001,155,100, or scrape dcgm-exporter",
         )
     if start.startswith(b"[") and b"{" in start[:64]:
         return "is a JSON array", "write one request object a line"
