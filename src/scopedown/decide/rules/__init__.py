@@ -19,6 +19,7 @@ from scopedown.decide.rules.os_wait import OsWait
 from scopedown.decide.rules.partial_capture import PartialCapture
 from scopedown.decide.rules.queue_wait import QueueWait
 from scopedown.decide.rules.rare_pause import RarePause
+from scopedown.decide.rules.short_gaps import ShortGaps
 from scopedown.decide.rules.side_stream import SideStream
 from scopedown.decide.rules.sync_is_work import SyncIsWork
 from scopedown.decide.rules.sync_pattern import SyncPattern
@@ -37,6 +38,7 @@ RULES = (
     OpaqueGraph(),
     ExposedCollective(),
     RarePause(),
+    ShortGaps(),
     SideStream(),
     LateClient(),
     QueueWait(),
