@@ -37,6 +37,7 @@ from scopedown.read.rocprofv1 import RocprofV1
 from scopedown.read.rocprofv3_json import RocprofJson
 from scopedown.read.rpd import Rpd
 from scopedown.read.unknown import looks_like
+from scopedown.read.xplane import Xplane
 
 #: In order of specificity: the first that recognises a file reads it.
 READERS: tuple[Reader, ...] = (
@@ -46,6 +47,7 @@ READERS: tuple[Reader, ...] = (
     RocprofJson(),
     Rpd(),
     RocprofV1(),
+    Xplane(),
     NativeRequests(),
     AiperfRecords(),
     GuideLlm(),

@@ -43,7 +43,7 @@ _TYPES |= dict.fromkeys(("kind", "copy_kind", "src_kind", "dst_kind"), np.int8)
 
 _HOME = re.compile(r"(?:/home|/Users|/root)\b(?:/[^/\s]+)?")
 
-DIRECTIONS = {
+DIRECTIONS: dict[int, str] = {
     CopyKind.UNKNOWN: "copy unknown",
     CopyKind.HTOD: "copy HtoD",
     CopyKind.DTOH: "copy DtoH",
@@ -98,10 +98,9 @@ class Rows:
         return np.array([self.names.code(n) for n in names], np.int64), np.array(kinds, np.int64)
 
     def copy_codes(self, kind: Ints) -> Ints:
-        """Name codes of copies by their CopyKind."""
-        distinct, inverse = np.unique(kind, return_inverse=True)
-        codes = [self.names.code(DIRECTIONS.get(CopyKind(k), "copy unknown")) for k in distinct.tolist()]
-        return np.array(codes, np.int64)[inverse] if codes else np.empty(0, np.int64)
+        """Name codes of copies by their CopyKind; NONE for NONE."""
+        code = self.names.code
+        return distinct_map(kind, lambda k: NONE if k == NONE else code(DIRECTIONS.get(k, "copy unknown")))
 
     def add_ops(self, what: str, start: Ints, end: Ints, **columns: AnyColumn | int | None) -> None:
         """Device ops. ``what`` names the rows in warnings; columns as in DeviceOps, scalars for all rows, shapes (n, 3)
@@ -118,6 +117,10 @@ class Rows:
         backward = end < start
         self.note(f"{what} end before they start: taken as instants", int(backward.sum()))
         return {"start": start, "end": np.maximum(start, end), **made}
+
+    def last(self) -> int | None:
+        """The end of the last row so far."""
+        return max((int(p["end"].max()) for p in (*self._ops, *self._host) if len(p["end"])), default=None)
 
     def trace(self, meta: Meta) -> Trace:
         """The trace; devices that only ops know join those of ``meta``."""

@@ -140,7 +140,11 @@ def _ops(db: Database, rows: Rows, texts: dict[int, str], calls: _Calls) -> None
     way = distinct_map(found["opType_id"], lambda i: int(copy_kind(texts.get(i, ""))))
     way = np.where(way == CopyKind.UNKNOWN, asked.copy_kind, way)
     name = codes[inverse] if n else np.empty(0, np.int64)
-    name = np.where(copy, rows.copy_codes(way), np.where(kernel, name, rows.names.code("memset") if n else NONE))
+    name = np.where(
+        copy,
+        rows.copy_codes(np.where(copy, way, NONE)),
+        np.where(kernel, name, rows.names.code("memset") if (~kernel & ~copy).any() else NONE),
+    )
     # The flag is set where the tracer knew that the host's side is pinned; where it is not, nothing is known.
     pinned = np.where(copy & asked.pinned, int(MemKind.PINNED), NONE)
     in_items = calls.of(call, calls.name, NONE) == rows.names.code(_WORK_ITEMS)
