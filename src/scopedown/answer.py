@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from scopedown.account.phases import against_median
 from scopedown.account.population import place
 from scopedown.account.repeats import confirm, first_wave
 from scopedown.account.resources import resources
+from scopedown.account.scenarios import Cut
 from scopedown.account.timeline import Timeline
 from scopedown.case import Case, load_evidence
 from scopedown.decide import words
@@ -48,7 +49,7 @@ from scopedown.report import (
 from scopedown.terms import EXPLAINED_BY, RESOLVABLE_BY, Category, Kind, Scope
 from scopedown.trace.coverage import Coverage, coverage
 from scopedown.trace.model import Trace
-from scopedown.units import parse_duration
+from scopedown.units import parse_duration, show_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +136,26 @@ def answer(case: Case, options: Options | None = None, progress: Callable[[str],
     q = _inquire(case, options, progress)
     progress("asking the rules")
     s = q.situation
-    found = families(q.account)
-    selection = select(s, found, Scope(options.scope) if options.scope else None)
+    focus = _focused(q)
+    found = families(focus.account)
+    selection = select(focus, found, Scope(options.scope) if options.scope else None)
     findings = find_all(s)
-    patterns, statements, groups = conclude(s, findings)
-    report = _report(q, selection, found, patterns, statements, options)
+    c = conclude(s, findings)
+    report = _report(q, focus, selection, found, c.patterns, c.statements, options)
     if options.save:
         from scopedown.save import save
 
         save(case, report)
-    return Answer(report, q.account, groups)
+    return Answer(report, q.account, c.groups)
+
+
+def _focused(q: _Inquiry) -> Situation:
+    """The situation that the decision is about: for a captured window the part in which the device has work."""
+    focus = q.interval.focus
+    if focus is None:
+        return q.situation
+    part = f"{show_ns(focus.total_ns)} from first to last device op"
+    return replace(q.situation, account=focus, part=part)
 
 
 def whatif(
@@ -158,12 +169,15 @@ def whatif(
     q = _inquire(case, options or Options(), progress)
     a = q.account
     lines = {f"L{i}": (line.category, line.code) for i, line in enumerate(a.lines(), 1)}
-    groups: dict[str, Group] = {}
+    patterns: dict[str, Callable[[], Cut]] = {}
     if any("pattern:" in t for t in (*remove, *(t for t, _ in scale))):
-        groups = conclude(q.situation, find_all(q.situation))[2]
-    chosen = [scenarios.select(a, text, 0.0, lines, groups) for text in remove]
-    chosen += [scenarios.select(a, text, factor, lines, groups) for text, factor in scale]
+        patterns = conclude(q.situation, find_all(q.situation)).cuts
+    asked = [(text, 0.0) for text in remove] + list(scale)
+    chosen = [scenarios.select(a, text, factor, lines, patterns) for text, factor in asked]
     cut = scenarios.without_selected(chosen)
+    empty = [text for (text, _), c in zip(asked, chosen, strict=True) if not c.events]
+    if empty:
+        cut.assumptions += (f"nothing in the interval matches {', '.join(empty)}",)
     predicted = scenarios.predict(a, [cut])[0]
     return WhatIf(
         baseline_ns=a.total_ns,
@@ -280,12 +294,6 @@ def _situation(
         evidence=evidence,
     )
     reasons = tuple(dict.fromkeys((*interval.recapture, *recapture_reasons(s))))
-    return s if reasons == s.recapture else _replace(s, reasons)
-
-
-def _replace(s: Situation, reasons: tuple[str, ...]) -> Situation:
-    from dataclasses import replace
-
     return replace(s, recapture=reasons)
 
 
@@ -297,6 +305,7 @@ def _no_stamps(log: RequestLog) -> bool:
 
 def _report(
     q: _Inquiry,
+    focus: Situation,
     x: Selection,
     found: list[Family],
     patterns: list[PatternReport],
@@ -314,13 +323,15 @@ def _report(
         kind=x.kind,
         scope=x.scope,
         reachable_ns=x.reachable_ns,
-        question=words.question(s, x, found),
-        why=words.why(s, x),
+        question=words.question(focus, x, found),
+        why=words.why(focus, x),
         command=None
         if x.kind is Kind.ENOUGH
-        else next_command(x.scope, words.question_of(s, x), context(q.case, s, x, found, trace, options.server)),
+        else next_command(
+            x.scope, words.question_of(focus, x), context(q.case, focus, x, found, trace, options.server)
+        ),
         metrics=_metrics(x),
-        rejected=words.rejected(s, x),
+        rejected=words.rejected(focus, x),
     )
     texts = [*q.case.warnings, *q.interval.warnings, *warnings(s), *contradictions]
     return Report(

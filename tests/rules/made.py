@@ -93,7 +93,8 @@ def silent(rule: Rule, s: Situation) -> bool:
 def told(rule: Rule, s: Situation) -> tuple[Finding, StatementReport]:
     """The largest finding of a rule with its statement, the prediction replayed."""
     findings = found(rule, s)
-    patterns, statements, _ = conclude(s, findings)
+    c = conclude(s, findings)
+    patterns, statements = c.patterns, c.statements
     first = max(findings, key=lambda f: (f.path_ns, f.total_ns))
     assert patterns[0].path_ns == first.path_ns
     return first, next(t for t in statements if t.id == patterns[0].statement)

@@ -24,7 +24,7 @@ def test_malloc_and_free_of_every_step():
 
 def test_a_free_costs_what_it_takes_after_the_device_is_done():
     s = simulated("allocation_in_loop")
-    _, statements, _ = conclude(s, found(RULE, s))
+    statements = conclude(s, found(RULE, s)).statements
     predicted = sum(p.amount_ns for t in statements for p in t.predicts) * s.parts
     assert predicted == pytest.approx(truth("allocation_in_loop").saving("workspace"), rel=0.02)
 

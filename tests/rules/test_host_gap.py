@@ -66,7 +66,7 @@ def test_the_worked_example_of_the_case_files():
     s = of_case(SHARED / "cases/01")
     f, _ = told(RULE, s)
     assert (f.count, f.of) == (32, 32)
-    assert conclude(s, [f])[2]["top"] is f.group
+    assert conclude(s, [f]).groups["top"] is f.group
 
 
 @needs_shared

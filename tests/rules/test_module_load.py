@@ -43,6 +43,16 @@ def test_first_launches_of_a_short_capture_are_no_launch_latency():
 
 @needs_shared
 def test_a_first_launch_of_48_ms():
-    f, t = told(RULE, of_trace(SHARED / "data/nsys/t4_nvtx_sparse_solve_2023.3.sqlite"))
+    s = of_trace(SHARED / "data/nsys/t4_nvtx_sparse_solve_2023.3.sqlite")
+    f = next(f for f in found(RULE, s) if "cudaLaunchKernel" in f.label)
     assert f.path_ns == pytest.approx(47.76e6, rel=0.01)
-    assert "first launch of dag_lts_kernel" in t.text
+    assert f.state is not None
+    assert "first launch of dag_lts_kernel" in f.state(f.path_ns).text
+
+
+@needs_shared
+def test_the_call_that_creates_the_context_is_one_call():
+    f, t = told(RULE, of_trace(SHARED / "data/nsys/t4_nvtx_sparse_solve_2023.3.sqlite"))
+    assert f.count == 1
+    assert f.path_ns == pytest.approx(240.3e6, rel=0.01)
+    assert "cudaEventCreate: first call, creates the context" in t.text

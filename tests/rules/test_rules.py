@@ -57,7 +57,8 @@ def test_names_are_unique():
 def test_conclusions_hang_together(name: str):
     s = simulated(name)
     findings = find_all(s)
-    patterns, statements, table = conclude(s, findings)
+    c = conclude(s, findings)
+    patterns, statements, table = c.patterns, c.statements, c.groups
     assert [p.id for p in patterns] == [f"p{i + 1}" for i in range(len(patterns))]
     assert [p.path_ns for p in patterns] == sorted((p.path_ns for p in patterns), reverse=True)
     assert [t.id for t in statements] == [p.statement for p in patterns if p.statement]

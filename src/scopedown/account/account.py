@@ -188,6 +188,8 @@ def window(timeline: Timeline, lo: int, hi: int, thread: int = NONE) -> Account:
     ending = timeline.last_row(lo, hi) if thread == NONE else Ending(hi, thread, NONE)
     if ending is not None and ending.at < hi and ending.thread != NONE:
         ending = Ending(hi, ending.thread, NONE)
+    if ending is not None:
+        ending = timeline.settled(ending)
     return account(phases, timeline, ending=ending, thread=thread)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from scopedown.account import steps as steps_of
 from scopedown.account.account import Account, account, window
-from scopedown.account.align import Alignment, align
+from scopedown.account.align import Alignment, align, no_place
 from scopedown.account.groups import of_segments
 from scopedown.account.intervals import intersect, subtract
 from scopedown.account.monitored import monitored
@@ -53,6 +53,9 @@ class Interval:
     recapture: list[str] = field(default_factory=list)
     traced_rows: tuple[int, ...] = ()
     """Rows of the log whose interval the capture holds."""
+    focus: Account | None = None
+    """Of a captured window the part from first to last device op, where much of the window lies outside it: what a
+    question without a complaint is about, and start-up and tear-down are not."""
 
 
 def choose(
@@ -77,6 +80,10 @@ def choose(
         return _nothing(timeline)
     lo, hi = timeline.rows_span
     found = Interval(window(timeline, lo, hi))
+    if symptom is None:
+        found.focus = _device_span(found.account)
+    if not timeline.has_device_rows and not len(timeline.calls) and timeline.trace.meta.tool.startswith("NVIDIA"):
+        found.recapture.append("CUDA was not traced: the capture has neither an API call nor a device op")
     if symptom is not None and symptom.metric.is_latency:
         found.warnings.append(
             f"no request log: the interval is the captured window of {show_ns(hi - lo)}, not the request; "
@@ -88,6 +95,25 @@ def choose(
                 "nothing says where in the capture the symptom lies"
             )
     return found
+
+
+#: Start-up and tear-down below this share of a captured window do not matter.
+OUTSIDE_SHARE = 0.05
+#: With fewer ops the device's span says nothing of a program.
+FEWEST_OPS = 10
+
+
+def _device_span(whole: Account) -> Account | None:
+    if whole.timeline is None:
+        return None
+    ops = whole.timeline.trace.ops
+    inside = (ops.end > whole.lo) & (ops.start < whole.hi)
+    if inside.sum() < FEWEST_OPS:
+        return None
+    lo, hi = max(int(ops.start[inside].min()), whole.lo), min(int(ops.end[inside].max()), whole.hi)
+    if hi - lo > (1 - OUTSIDE_SHARE) * whole.total_ns:
+        return None
+    return window(whole.timeline, lo, hi)
 
 
 def _nothing(timeline: Timeline) -> Interval:
@@ -227,7 +253,7 @@ def _request(
         found = again
     if alignment is None or not traced:
         what = (
-            "cannot be placed on the log's clock"
+            f"cannot be placed on the log's clock{'' if (why := no_place(log)) is None else f': {why}'}"
             if alignment is None
             else "does not cover this request or any other of the log"
         )

@@ -21,6 +21,7 @@ LONG_ALWAYS_NS = 1_000_000
 UNNAMED = ": long call, cause not recorded"
 
 #: Creating a context takes tens to hundreds of milliseconds; the call that does it is among the first of a process.
+FIRST_CALL = ": first call, creates the context"
 FIRST_CALL_NS = 10_000_000
 FIRST_CALLS = 64
 
@@ -161,7 +162,7 @@ def _classify(trace: Trace, calls: Calls, labels: Names) -> tuple[Ints, Ints]:
     for i in first:
         rows = api[calls.of_event[api] == i]
         codes[rows] = Category.HOST_MODULE.code
-        label[rows] = labels.code(f"{trace.names[int(calls.name[i])]}: first call, creates the context")
+        label[rows] = labels.code(f"{trace.names[int(calls.name[i])]}{FIRST_CALL}")
     long = long_calls(calls)
     if long.any():
         hidden = api[long[calls.of_event[api]]]

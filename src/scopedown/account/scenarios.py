@@ -86,7 +86,10 @@ def kernels(account: Account, chosen: Mask | None = None, keep: float = 0.0) -> 
     if t is None:
         return _nothing(account, keep)
     mask = _ops(account) & (t.trace.ops.kind == OpKind.KERNEL if chosen is None else chosen)
-    return Cut(Scenario(keep, ops=mask), np.zeros(len(account.path), bool), int(mask.sum()), _time(account, mask))
+    path = account.path
+    device = np.array([c.startswith("device.") for c in CATEGORIES])[path.category]
+    fixed = device & (path.op >= 0) & mask[np.maximum(path.op, 0)] if len(mask) else np.zeros(len(path), bool)
+    return Cut(Scenario(keep, ops=mask), fixed, int(mask.sum()), _time(account, mask))
 
 
 def _nothing(account: Account, keep: float) -> Cut:
@@ -268,7 +271,11 @@ def host_named(account: Account, pattern: re.Pattern[str], keep: float = 0.0) ->
 
 
 def select(
-    account: Account, selector: str, keep: float, lines: dict[str, tuple[Category, int]], patterns: dict[str, Group]
+    account: Account,
+    selector: str,
+    keep: float,
+    lines: dict[str, tuple[Category, int]],
+    patterns: dict[str, Callable[[], Cut]],
 ) -> Cut:
     """A selector of the command line: host:REGEX, kernel:REGEX, copy:KIND, category:NAME, line:ID, pattern:ID."""
     kind, colon, rest = selector.partition(":")
@@ -284,7 +291,9 @@ def select(
     if kind == "line":
         return line(account, *_known(lines, rest, "line"), keep=keep)
     if kind == "pattern":
-        return group(account, _known(patterns, rest, "pattern"), keep=keep)
+        cut = _known(patterns, rest, "pattern")()
+        cut.scenario.keep = keep
+        return cut
     if kind == "copy":
         return _copy(account, rest, keep)
     if kind in ("host", "kernel"):

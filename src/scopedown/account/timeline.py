@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from scopedown.account.calls import calls, streams
+from scopedown.account.calls import PAGED, calls, streams
 from scopedown.account.depends import engine_waits, event_waits
 from scopedown.account.device import DeviceAccount, Devices
 from scopedown.account.host import Host
@@ -110,12 +110,28 @@ class Timeline:
             row = int(rows[np.argmax(np.minimum(c.end[rows], hi))])
             best = Ending(min(int(c.end[row]), hi), int(c.thread[row]), NONE)
         inside = np.flatnonzero((ops.start < hi) & (ops.end > lo))
+        if ops.copy_kind is not None:
+            # Pages move where code faults on them: the path runs along that code.
+            paged = np.isin(ops.copy_kind[inside], PAGED)
+            inside = inside if best is None else inside[~paged]
         if len(inside):
             op = int(inside[np.argmax(np.minimum(ops.end[inside], hi))])
             at = min(int(ops.end[op]), hi)
             if best is None or at > best.at:
                 best = Ending(at, NONE, op)
-        return best if best is not None else self._host_only(lo, hi)
+        return self.settled(best) if best is not None else self._host_only(lo, hi)
+
+    def settled(self, ending: Ending) -> Ending:
+        """An ending inside a wait is at the op that is waited for, where that still runs."""
+        if ending.thread == NONE:
+            return ending
+        c, at = self.calls, ending.at
+        lo, hi = int(c.thread_bound[ending.thread]), int(c.thread_bound[ending.thread + 1])
+        row = lo + int(np.searchsorted(c.start[lo:hi], at, side="left")) - 1
+        if row < lo or not c.blocking[row] or c.end[row] <= at:
+            return ending
+        op, ops = int(c.awaited[row]), self.trace.ops
+        return Ending(at, NONE, op) if ops.start[op] < at <= ops.end[op] else ending
 
     def _host_only(self, lo: int, hi: int) -> Ending | None:
         """Without calls and ops: the thread with the most named host time is the one to follow."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
 from scopedown.account import scenarios
 from scopedown.account.groups import Group
+from scopedown.account.scenarios import Cut
 from scopedown.decide.rules import RULES
 from scopedown.decide.rules.base import Finding
 from scopedown.decide.situation import Situation
@@ -17,13 +22,18 @@ def find_all(s: Situation) -> list[Finding]:
     return [f for rule in RULES for f in rule.find(s)]
 
 
-def conclude(
-    s: Situation, findings: list[Finding]
-) -> tuple[list[PatternReport], list[StatementReport], dict[str, Group]]:
-    """Patterns by their time on the path, their statements, and the groups that ``pattern:ID`` names.
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    patterns: list[PatternReport]
+    """By their time on the path."""
+    statements: list[StatementReport]
+    groups: dict[str, Group]
+    """The segments of the patterns that are groups of the path, by id; ``top`` is the largest group."""
+    cuts: dict[str, Callable[[], Cut]]
+    """What ``pattern:ID`` takes out: a group's segments, else what the rule predicts from."""
 
-    ``pattern:top`` is the group with the largest time on the path.
-    """
+
+def conclude(s: Situation, findings: list[Finding]) -> Conclusion:
     ordered = sorted(findings, key=lambda f: (-f.path_ns, -f.total_ns, f.rule, f.label))
     cut = [i for i, f in enumerate(ordered) if f.cut is not None][:REPLAYED]
     cuts = [made() for i in cut if (made := ordered[i].cut) is not None]
@@ -31,6 +41,7 @@ def conclude(
     patterns: list[PatternReport] = []
     statements: list[StatementReport] = []
     table: dict[str, Group] = {}
+    makers: dict[str, Callable[[], Cut]] = {}
     for i, f in enumerate(ordered):
         name = f"p{i + 1}"
         statement = None
@@ -40,10 +51,15 @@ def conclude(
         patterns.append(_report(name, f, statement))
         if f.group is not None:
             table[name] = f.group
-    # Groups come largest first. A rule may have no words for the largest one: it is the top all the same.
-    if s.account.groups:
-        table["top"] = s.account.groups[0]
-    return patterns, statements, table
+            makers[name] = partial(scenarios.group, s.account, f.group)
+        elif f.cut is not None:
+            makers[name] = f.cut
+    # A rule may have no words for the largest group: it is the top all the same.
+    top = max((*table.values(), *s.account.groups[:1]), key=lambda g: g.total_ns, default=None)
+    if top is not None:
+        table["top"] = top
+        makers["top"] = partial(scenarios.group, s.account, top)
+    return Conclusion(patterns, statements, table, makers)
 
 
 def _report(name: str, f: Finding, statement: str | None) -> PatternReport:

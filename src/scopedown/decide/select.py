@@ -11,12 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from scopedown.account import scenarios
+from scopedown.account.calls import PAGED
 from scopedown.account.scenarios import Cut
 from scopedown.decide.kernels import Family
 from scopedown.decide.situation import Situation
 from scopedown.terms import EXPLAINED_BY, HOST_WITHOUT_CAUSE, Category, Kind, Metric, Scope
 
+#: Below this utilisation a server could take more requests than it gets.
+NOT_SATURATED = 0.8
 #: How many kernel families and explained categories are replayed; the rest cannot win.
 REPLAYED = 4
 _HOST_CAUSES = tuple(c for c, scope in EXPLAINED_BY.items() if scope is Scope.FRAMEWORK)
@@ -84,10 +89,13 @@ def select(s: Situation, families: list[Family], wanted: Scope | None = None) ->
     if wanted is not None and not met:
         kind, scope = Kind.MEASURE, wanted
         winner = next((c for c in candidates if c.scope is wanted), None)
-    bounds = tuple(b for b in _bounds(s, families) if b.scope.width > scope.width)
+    every = list(_bounds(s, families))
+    bounds = tuple(b for b in every if b.scope.width > scope.width)
     if kind is Kind.ENOUGH:
         winner = None
     reachable = winner.reachable_ns if winner is not None else _unreachable(s, kind)
+    if wanted is not None and winner is None and not met:
+        reachable = next((b.ns for b in every if b.scope is wanted), 0)
     return Selection(kind, scope, reachable, winner, tuple(candidates), bounds, met, material)
 
 
@@ -131,7 +139,7 @@ def _winner(candidates: list[Candidate], material: int) -> Candidate | None:
 def _captured_at(s: Situation) -> Scope:
     """What has to be recorded again: the trace where there is one or should be, else the log."""
     unseen = s.account.ns_of(Category.UNACCOUNTED, Category.OUTSIDE_CAPTURE)
-    if s.log is not None and s.account.timeline is None and not unseen:
+    if s.log is not None and s.account.timeline is None and (not unseen or s.row is None):
         return Scope.APPLICATION
     return Scope.TIMELINE
 
@@ -144,6 +152,9 @@ def _unreachable(s: Situation, kind: Kind) -> int:
 
 def _candidates(s: Situation, families: list[Family]) -> Iterator[Candidate]:
     a = s.account
+    if not s.is_latency and s.log is not None and a.timeline is None:
+        yield from _of_load(s)
+        return
     for c in _PHASES:
         # Device work of others is replayed: what is left of its time may be one's own wait.
         if (ns := s.path_ns(c)) and not (c is Category.SCHEDULER and a.replay is not None):
@@ -161,8 +172,30 @@ def _candidates(s: Situation, families: list[Family]) -> Iterator[Candidate]:
         # Without stamps what is estimated to be queue comes first, and does not count twice.
         if (ns := s.path_ns(c) - (queued if c is Category.UNACCOUNTED else 0)) > 0:
             holes = a.timeline is not None and c in (Category.UNACCOUNTED, Category.NO_LAUNCH_RECORD)
+            # A migration has no launch call by nature: to record it again brings none.
+            holes = holes and not (c is Category.NO_LAUNCH_RECORD and _paged(s))
             yield Candidate(Kind.RECAPTURE if holes else Kind.MEASURE, Scope.TIMELINE, ns, ns, (c,))
     yield from _replayed(s, families)
+
+
+def _paged(s: Situation) -> bool:
+    """Most of the path that has no launch record waits for pages of unified memory."""
+    t, path = s.account.timeline, s.account.path
+    if t is None or t.trace.ops.copy_kind is None:
+        return False
+    mine = path.take((path.category == Category.NO_LAUNCH_RECORD.code) & (path.op >= 0))
+    moved = np.isin(t.trace.ops.copy_kind[mine.op], PAGED)
+    return bool(2 * mine.ns[moved].sum() > mine.ns.sum())
+
+
+def _of_load(s: Situation) -> Iterator[Candidate]:
+    """Throughput from a log alone: waiting makes no rate. A busy server is limited by its service time, one that is
+    not by the load that is offered."""
+    total, load = s.total_ns, s.load
+    if load is not None and load.utilisation is not None and load.utilisation < NOT_SATURATED:
+        yield Candidate(Kind.MEASURE, Scope.APPLICATION, total, total, (Category.CLIENT,))
+    elif ns := s.path_ns(Category.UNACCOUNTED):
+        yield Candidate(Kind.MEASURE, Scope.TIMELINE, ns, ns, (Category.UNACCOUNTED,))
 
 
 def _replayed(s: Situation, families: list[Family]) -> Iterator[Candidate]:
@@ -190,8 +223,14 @@ def _bounds(s: Situation, families: list[Family]) -> Iterator[Bound]:
     """The most that a whole scope could explain; without a trace all of what no log explains, and always what lies
     outside the capture."""
     a = s.account
+    if a.timeline is not None and not a.timeline.has_device_rows:
+        # What the device did is unknown: any of it may be behind any wait of the host.
+        yield from (Bound(scope, s.total_ns, 0) for scope in list(Scope)[1:])
+        return
     if a.timeline is None or a.service is None:
         ns = a.ns_of(Category.UNACCOUNTED, Category.OUTSIDE_CAPTURE, Category.DEVICE_ACTIVE, Category.DEVICE_INACTIVE)
+        if not s.is_latency and a.timeline is not None:
+            ns = s.total_ns
         yield from (Bound(scope, ns, ns) for scope in list(Scope)[1:])
         return
     outside = a.ns_of(Category.OUTSIDE_CAPTURE)

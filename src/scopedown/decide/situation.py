@@ -43,6 +43,8 @@ class Situation:
     trace_is_other: bool = False
     """The trace shows another request or step than the symptom's."""
     requests_in_trace: tuple[str, ...] = ()
+    part: str = "interval"
+    """What the account's interval is called."""
     evidence: dict[str, str] = field(default_factory=dict)
     """Role of an artifact (log, trace, monitor) to its path."""
 

@@ -36,12 +36,30 @@ _ANSWERS = {
 }
 
 
+#: What to change where a cause is explained, in order of what is tried first.
+_REMEDY = {
+    Category.CLIENT: "repair the load client: one process that only sends, on schedule",
+    Category.NETWORK: "shorten the way to the engine: proxies, connections, the front end's own work",
+    Category.FRONTEND: "move the front end's work (tokenising, detokenising, serialising) off the token's way",
+    Category.QUEUE: "lower the load, add a replica, batch more, or shorten the service",
+    Category.SCHEDULER: "chunk the prefills of others, or keep prefill and decode on devices of their own",
+    Category.HOST_SYNC: "drop the waits that nothing needs, or wait for an event instead of the stream",
+    Category.HOST_ALLOC: "allocate once before the loop, or from a pool (cudaMallocAsync, the framework's allocator)",
+    Category.HOST_COPY: "pin the host buffer and copy asynchronously, or copy less often",
+    Category.HOST_MODULE: "load, compile and warm up before what is measured (a warm-up request, eager module loading)",
+    Category.HOST_OS_WAIT: "take the lock, sleep or poll out of the way of the launching thread",
+    Category.DEVICE_COPY: "pin the host buffers, copy less, or overlap the copies with kernels on another stream",
+    Category.DEVICE_MEMSET: "clear less, or inside the kernels that write the memory",
+    Category.DEPENDENCY: "look at what the awaited device or stream does meanwhile",
+}
+
+
 def question_of(s: Situation, x: Selection) -> Question | None:
     """What the next measurement is to answer; None takes the scope's first question."""
     categories = x.winner.categories if x.winner is not None else ()
     if x.kind is Kind.RECAPTURE:
         return Question.TIMELINE if x.scope is Scope.TIMELINE else Question.STAMPS
-    if Category.CLIENT in categories:
+    if Category.CLIENT in categories or (Category.QUEUE in categories and x.kind is Kind.CHANGE):
         return Question.CLIENT
     if Category.DEVICE_OPAQUE_GRAPH in categories:
         return Question.GRAPH_NODES
@@ -68,11 +86,13 @@ def question(s: Situation, x: Selection, families: list[Family]) -> str:
     if x.kind is Kind.CHANGE:
         what = _PHASE.get(c.categories[0]) or _CAUSE.get(c.categories[0]) or c.categories[0]
         gain = show_ns(c.reachable_ns)
+        if not s.is_latency:
+            return f"Does the {s.metric} improve without {what} ({amount} of {show_ns(s.total_ns)})?"
         return f"Does the {s.metric} fall by up to {gain} without {what} ({amount} on the path)?"
     if c.scope is Scope.KERNEL and c.family is not None:
         return (
-            f"How far is one launch of {c.family.name} (median {show_ns(c.family.median_ns)}, "
-            f"{c.family.launches} launches, {amount} on the path) from its roofs?"
+            f"How far is one launch of {c.family.name} ({show_ns(c.family.median_ns)} in the middle of the family's "
+            f"time, {c.family.launches} launches, {amount} on the path) from its roofs?"
         )
     if c.scope is Scope.FRAMEWORK:
         return f"Which host code makes the {amount} of the path in which the host had not asked for work or was asking?"
@@ -101,7 +121,12 @@ def why(s: Situation, x: Selection) -> str:
     c = x.winner
     if c is None:
         return f"Asked for; {_largest(s, x)}. {limit[0].upper()}{limit[1:]}."
-    parts = [_holds(s, c)]
+    parts = []
+    if x.kind is Kind.CHANGE and (remedy := _REMEDY.get(c.categories[0])):
+        parts.append(f"to change: {remedy}")
+    parts.append(_holds(s, c))
+    if c.reachable_ns < x.material_ns:
+        parts.append("host and device hide each other: neither alone would save a material part")
     others = [o for o in x.candidates if o is not c and o.reachable_ns >= x.material_ns]
     if others:
         parts.append("also material: " + ", ".join(f"{_name(o)} {show_ns(o.reachable_ns)}" for o in others[:3]))
@@ -120,7 +145,7 @@ def _holds(s: Situation, c: Candidate) -> str:
         if busy is not None and c.scope is Scope.FRAMEWORK
         else ""
     )
-    return f"{_name(c)}: {show_ns(c.path_ns)} ({share}) of the interval{idle}{saves}"
+    return f"{_name(c)}: {show_ns(c.path_ns)} ({share}) of the {s.part}{idle}{saves}"
 
 
 def _name(c: Candidate) -> str:
@@ -158,7 +183,8 @@ def rejected(s: Situation, x: Selection) -> list[Rejected]:
 
 def _reasons(s: Situation, x: Selection, b: Bound) -> list[str]:
     out = []
-    unseen = s.account.timeline is None or s.account.service is None
+    t = s.account.timeline
+    unseen = t is None or not t.has_device_rows or s.account.service is None
     answers = _ANSWERS[b.scope]
     if x.kind is Kind.ENOUGH:
         return [f"the target is met: it is not needed to know {answers}"]

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from scopedown.account import scenarios
 from scopedown.account.groups import Group
-from scopedown.account.host import UNNAMED
+from scopedown.account.host import FIRST_CALL, UNNAMED
 from scopedown.account.segments import merge_equal
 from scopedown.decide.rules import places
-from scopedown.decide.rules.base import Finding, of_group
+from scopedown.decide.rules.base import Finding, lengths, of_group
 from scopedown.decide.situation import Situation
 from scopedown.decide.statement import Statement
 from scopedown.terms import Category, Scope
@@ -62,6 +63,9 @@ class ModuleLoad:
 
     def _finding(self, s: Situation, g: Group, *, named: bool) -> Finding:
         f = of_group(s, self.id, g, Scope.TIMELINE if named else Scope.FRAMEWORK)
+        if f.label.endswith(FIRST_CALL):
+            # One call, whatever lies inside it.
+            f = replace(f, ns=lengths(f.total_ns), period_ns=None, trend=None)
         on = places.thread_name(s, places.thread_of(s, g))
         kernel, first = _launched(s, g.rows)
         what = f.label if named else f"{f.label.removesuffix(UNNAMED)}: long launch call, cause not recorded"
@@ -75,7 +79,7 @@ class ModuleLoad:
 
         def state(saved: int) -> Statement:
             return Statement(
-                f"{what}: {places.lasting(f.ns)}{places.mostly(s, g)} on {on}{where}; "
+                f"{what}: {places.lasting(f.ns)}{places.mostly(s, g) if f.count > 1 else ''} on {on}{where}; "
                 f"{places.share(s, f.path_ns)}. Without it the replay saves {show_ns(saved)}.{tells}",
                 f.category,
                 f.label,
