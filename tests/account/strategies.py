@@ -6,7 +6,7 @@ Times are drawn on a coarse grid, so that equal starts, touching ends and crossi
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import settings
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from scopedown.trace.model import (
     NONE,
+    Columns,
     CopyKind,
     DeviceOps,
     EventRecords,
@@ -262,3 +263,66 @@ def asked(draw: st.DrawFn, shape: Shape = Shape()) -> tuple[Trace, int, int]:
     unit = max((high - low) // 20, 1)
     lo = low + unit * draw(st.integers(-3, 19))
     return trace, lo, lo + unit * draw(st.integers(1, 25))
+
+
+def sorted_ops(ops: DeviceOps) -> DeviceOps:
+    return ops.take(np.lexsort((ops.correlation, ops.stream, ops.device, ops.end, ops.start)))
+
+
+def sorted_host(host: HostEvents) -> HostEvents:
+    return host.take(np.lexsort((-host.end, host.start)))
+
+
+def stacked(a: Columns, b: Columns) -> Columns:
+    """Rows of both; a column that only one has is dropped."""
+    theirs = dict(b.columns())
+    both = {n: np.concatenate([v, theirs[n].astype(v.dtype)]) for n, v in a.columns() if n in theirs}
+    return replace(a, **{n: both.get(n) for n, _ in a.columns()})
+
+
+def shifted(trace: Trace, by: int) -> Trace:
+    """All times moved."""
+
+    def moved(rows: Columns | None, *columns: str) -> Columns | None:
+        return None if rows is None else replace(rows, **{c: getattr(rows, c) + by for c in columns})
+
+    window = trace.meta.window
+    return replace(
+        trace,
+        ops=moved(trace.ops, "start", "end"),
+        host=moved(trace.host, "start", "end"),
+        syncs=moved(trace.syncs, "start", "end"),
+        scheduling=moved(trace.scheduling, "time"),
+        meta=replace(trace.meta, window=None if window is None else (window[0] + by, window[1] + by)),
+    )
+
+
+def with_stranger(trace: Trace) -> Trace:
+    """Beside everything a process of its own, with a thread, a device and as many rows, under the same numbers."""
+    n, p = len(trace.threads), len(trace.processes)
+    ops = replace(trace.ops, process=trace.ops.process + p, device=trace.ops.device + 2)
+    host = replace(
+        trace.host,
+        process=trace.host.process + p,
+        thread=np.where(trace.host.thread >= 0, trace.host.thread + n, NONE).astype(np.int32),
+    )
+    if ops.context is not None:
+        ops = replace(ops, context=ops.context + 2)
+    return replace(
+        trace,
+        ops=sorted_ops(stacked(trace.ops, ops)),
+        host=sorted_host(stacked(trace.host, host)),
+        processes=(*trace.processes, *(Process(50 + q.pid, q.name) for q in trace.processes)),
+        threads=(*trace.threads, *(Thread(t.process + p, 50 + t.tid, t.name) for t in trace.threads)),
+    )
+
+
+def with_cut_ranges(trace: Trace, at: int) -> Trace:
+    """Annotations around an instant written as two that touch."""
+    host = trace.host
+    cut = (host.kind == HostKind.ANNOTATION) & (host.start < at) & (at < host.end)
+    first, second = host.end.copy(), host.take(cut)
+    first[cut] = at
+    return replace(
+        trace, host=sorted_host(stacked(replace(host, end=first), replace(second, start=second.end * 0 + at)))
+    )

@@ -54,6 +54,7 @@ class Replay:
         self.inside = (ops.start < hi) & (ops.end > lo)
         if op != NONE:
             self.inside[op] = True
+        self.prev = self._previous()
         used = np.zeros(len(c), bool)
         used[c.of_op[self.inside & (c.of_op >= 0)]] = True
         used |= c.blocking
@@ -62,6 +63,16 @@ class Replay:
         self.items = {t: self._of_thread(t) for t in range(len(graph.trace.threads))}
         self.begin = np.maximum(c.start, lo)
         self._bound_lags()
+
+    def _previous(self) -> Ints:
+        """For each op the one before it on its stream. Where ops of a stream overlap, one that ended before the
+        interval may lie between two that did not: the replay does not have it."""
+        st = self.graph.streams
+        rows = st.order[self.inside[st.order]]
+        prev = st.previous.copy()
+        same = st.key[rows[1:]] == st.key[rows[:-1]]
+        prev[rows[1:][same]] = rows[:-1][same]
+        return prev
 
     def _of_thread(self, thread: int) -> tuple[Ints, Ints, Mask]:
         """What a thread does in order: ``(start, call or ~hand-over, whether it waits)``."""
@@ -81,7 +92,7 @@ class Replay:
         """Lags of every edge: as recorded where the edge bound, else typical and no more than the record allows."""
         g, ops, c = self.graph, self.graph.trace.ops, self.graph.calls
         n = len(ops)
-        call, prev = c.of_op, g.streams.previous
+        call, prev = c.of_op, self.prev
         has_call, has_prev = call >= 0, prev >= 0
         called = np.where(has_call, c.start[call] if len(c) else 0, 0)
         returned = np.where(has_call, c.handed_over[call] if len(c) else NEVER, NEVER)
@@ -308,7 +319,7 @@ class _Run:
                 late = call >= 0 and self.c.thread[call] != thread and self.c.start[call] >= self.r.lo
                 if not late or self.call_begin[k, call] < begin[k]:
                     break
-                at = int(self.g.streams.previous[at])
+                at = int(self.r.prev[at])
             if at != op:
                 ended[k] = self.op_end[k, at] if at != NONE else self.r.lo
         return ended
@@ -373,7 +384,7 @@ class _Run:
     def _plain(self, rows: Ints) -> None:
         ready = self._ready(rows)
         ns, lag = self.ns[:, rows], self.prev_lag[:, rows].copy()
-        prev = int(self.g.streams.previous[rows[0]])
+        prev = int(self.r.prev[rows[0]])
         first = self.op_end[:, prev] if prev != NONE else np.full(self.k, np.iinfo(np.int64).min // 4, np.int64)
         if self.ops.start[rows[0]] <= self.r.lo:
             first = np.full(self.k, np.iinfo(np.int64).min // 4, np.int64)
@@ -386,7 +397,7 @@ class _Run:
         """An op that waits for another stream's op, or a collective that waits for its last arrival."""
         rows = np.array([op])
         start = self._ready(rows)[:, 0]
-        prev = int(self.g.streams.previous[op])
+        prev = int(self.r.prev[op])
         if prev != NONE:
             start = np.maximum(start, self.op_end[:, prev] + self.prev_lag[:, op])
         dep = int(self.r.dep[op])
