@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scopedown.read.base import UNKNOWN, RequestLog
+from scopedown.read.base import UNKNOWN, Clock, RequestLog
 from scopedown.trace.model import HostKind, Ints, Trace
 from scopedown.units import show_ns
 
@@ -63,12 +63,24 @@ def find_marks(trace: Trace, log: RequestLog) -> tuple[Mark, ...]:
     )
 
 
+def no_place(log: RequestLog) -> str | None:
+    """Why no trace can be laid on the log's clock; None where one may."""
+    if log.clock is Clock.NONE:
+        return "it has durations only, no time of day"
+    if log.clock is Clock.OWN:
+        return "its times count from an unknown zero (a monotonic clock), not from the Unix epoch"
+    return None
+
+
 def align(trace: Trace, log: RequestLog, user_offset_ns: int | None = None) -> Alignment | None:
-    """None where nothing ties the log to the trace.
+    """None where nothing ties the log to the trace: nothing can where its times have no known zero (``no_place``), but
+    for an offset that the user states.
 
     A range that carries a request's id lies inside [arrival, end] of that request. Where the session's own start time
     violates this, the middle of the allowed offsets is taken and half their width is the uncertainty.
     """
+    if log.clock is Clock.NONE or (log.clock is Clock.OWN and user_offset_ns is None):
+        return None
     marks = find_marks(trace, log)
     low, high = _allowed(marks, log)
     session = trace.meta.utc_start_ns

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scopedown.account.population import starts
-from scopedown.read.base import STATUSES, UNKNOWN, MonitorLog, RequestLog
+from scopedown.read.base import STATUSES, UNKNOWN, Clock, MonitorLog, RequestLog
 from scopedown.report import ContractField
 from scopedown.symptom import Symptom
 from scopedown.terms import FieldSource, Statistic, Status
@@ -126,10 +126,11 @@ def contract(
 
 
 def arrivals_of(log: RequestLog) -> Arrivals | None:
-    """None with fewer than two requests that have a start. Warm-up is load as well, so it counts."""
+    """None with fewer than two requests that have a start, and where a log has durations only. Warm-up is load as well,
+    so it counts."""
     begin = starts(log)
     rows = np.flatnonzero(begin != UNKNOWN)
-    if len(rows) < 2:
+    if len(rows) < 2 or log.clock is Clock.NONE:
         return None
     begin, end = begin[rows], log.end[rows]
     order = np.argsort(begin, kind="stable")

@@ -15,12 +15,15 @@ from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Reader, Source
 from scopedown.read.bench_aiperf import AiperfRecords
 from scopedown.read.bench_aiperf_summary import AiperfSummary
+from scopedown.read.bench_custom import CustomRequests
 from scopedown.read.bench_guidellm import GuideLlm
 from scopedown.read.bench_inference_perf import InferencePerf, InferencePerfSummary
 from scopedown.read.bench_llmperf import LlmPerf, LlmPerfSummary
 from scopedown.read.bench_lmbench import LmBench
 from scopedown.read.bench_vllm import BenchServing
 from scopedown.read.bench_vllm_summary import BenchServingSummary
+from scopedown.read.columns import parse_columns
+from scopedown.read.load_trace import LoadTrace
 from scopedown.read.monitor import Zoned
 from scopedown.read.monitor_amd import AmdSmi
 from scopedown.read.monitor_dcgm import Dcgm
@@ -59,6 +62,8 @@ READERS: tuple[Reader, ...] = (
     BenchServingSummary(),
     InferencePerfSummary(),
     LlmPerfSummary(),
+    LoadTrace(),
+    CustomRequests(),
     NvidiaSmiCsv(),
     NvidiaSmiXml(),
     NvidiaSmiCapture(),
@@ -68,10 +73,23 @@ READERS: tuple[Reader, ...] = (
     Dcgm(),
 )
 
+#: Formats whose files may hold several runs.
+OF_RUNS = (GuideLlm, BenchServing, BenchServingSummary)
 
-def detect(source: Source) -> Reader | None:
-    """The reader whose format the content has; None where nobody knows it."""
-    return next((r for r in READERS if r.sniff(source)), None)
+
+def detect(source: Source, columns: str | None = None) -> Reader | None:
+    """The reader whose format the content has; None where nobody knows it.
+
+    ``columns``: the mapping (``read/columns.py``) through which a file is read that no other reader knows.
+    """
+    known = next((r for r in READERS if r.sniff(source)), None)
+    if columns is None:
+        return known
+    run = parse_columns(columns).run
+    if isinstance(known, OF_RUNS):
+        return type(known)(run)
+    mapped = CustomRequests(columns)
+    return mapped if known is None and mapped.sniff(source) else known
 
 
 def open_source(path: Path) -> Source:
@@ -102,21 +120,31 @@ def open_source(path: Path) -> Source:
 
 
 def load(
-    path: Path, *, kind: str | None = None, tz: str | None = None, nsys: str | None = None, cache: bool = True
+    path: Path,
+    *,
+    kind: str | None = None,
+    tz: str | None = None,
+    nsys: str | None = None,
+    cache: bool = True,
+    columns: str | None = None,
 ) -> Artifact:
     """Read one file. ``kind`` names the reader instead of the content; ``tz`` is the zone of a monitor's local times;
-    ``nsys`` exports raw reports, which ``cache`` keeps.
+    ``nsys`` exports raw reports, which ``cache`` keeps; ``columns`` maps the columns of a request log of one's own.
 
     Raises InputError where the file is missing, unreadable, of no known format, or breaks its format.
     """
     source = open_source(path)
-    reader: Reader | None = detect(source) if kind is None else next((r for r in READERS if r.kind == kind), None)
+    reader: Reader | None = (
+        detect(source, columns) if kind is None else next((r for r in READERS if r.kind == kind), None)
+    )
     if reader is None:
         if kind is not None:
             known = ", ".join(r.kind for r in READERS)
             raise InputError(path, "", f"unknown kind {kind!r}", f"use one of {known}")
         what, do = looks_like(source.head)
         raise InputError(path, "", what, do)
+    if isinstance(reader, CustomRequests) and kind is not None:
+        reader = CustomRequests(columns)
     if tz is not None and isinstance(reader, Zoned):
         reader = type(reader)(tz)
     if isinstance(reader, NsysReport):

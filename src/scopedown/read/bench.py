@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -21,6 +22,7 @@ from scopedown.trace.model import Ints
 
 BOM = b"\xef\xbb\xbf"
 S, MS, US, NS = 10**9, 10**6, 10**3, 1
+_ISO = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?\s*(Z|UTC|[+-]\d\d:?\d\d)?")
 #: A file holds integers of 64 bits; nothing that is timed takes longer.
 _LIMIT = 2**62
 _TIMED_OUT = re.compile(r"time[d ]?-?\s?out", re.IGNORECASE)
@@ -86,6 +88,25 @@ def ns(value: Any, scale: int) -> int | None:
             return None
         found = int((exact * scale).to_integral_value())
     return found if abs(found) < _LIMIT else None
+
+
+def iso(value: Any, notes: Notes) -> int | None:
+    """A date and time of day as Unix ns, with nine digits of a second; one without a zone is read as UTC."""
+    match = _ISO.fullmatch(str(value).strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(g) for g in match.groups()[:6])
+    try:
+        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+    shift = 0
+    if match[8] is None:
+        notes.say("dates have no zone: read as UTC")
+    elif match[8][0] in "+-":
+        digits = match[8].replace(":", "")
+        shift = (int(digits[1:3]) * 3600 + int(digits[3:5]) * 60) * (1 if digits[0] == "+" else -1)
+    return (int(at.timestamp()) - shift) * 10**9 + int((match[7] or "0").ljust(9, "0"))
 
 
 def after(start: int | None, value: Any, scale: int) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scopedown.read.base import Artifact, Source, Summary
+from scopedown.read.base import HEAD, Artifact, Source, Summary
 from scopedown.read.bench import Notes, Row, S, artifact, clock_of, document, get, items, ns, of_error, whole
 from scopedown.read.summary import distribution, number, summary_artifact
 from scopedown.terms import Metric, Scope, Status
@@ -28,7 +28,10 @@ class InferencePerf:
         # Prompts and replies come before the metrics, and may be long.
         return head.startswith(b"[") and (
             b'"output_token_times"' in head
-            or all(k in head for k in (b'"start_time"', b'"end_time"', b'"request"', b'"response"'))
+            or (
+                (b'"info"' in head or len(source.head) == HEAD)
+                and all(k in head for k in (b'"start_time"', b'"end_time"', b'"request"', b'"response"'))
+            )
         )
 
     def read(self, source: Source) -> Artifact:
@@ -105,8 +108,8 @@ class InferencePerfSummary:
         return summary_artifact(source, self, summary, notes, "inference-perf")
 
 
-#: Not ours: ``normalized_time_per_output_token`` is E2E over tokens, ``inter_token_latency`` has a gap of 0 for each token
-#: that its tokenizer finds in one network read.
+#: Not ours: ``normalized_time_per_output_token`` is E2E over tokens, ``inter_token_latency`` has a gap of 0 for each
+#: token that its tokenizer finds in one network read.
 _LATENCIES = {
     "time_to_first_token": Metric.TTFT,
     "time_per_output_token": Metric.TPOT,

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scopedown.errors import InputError
-from scopedown.read.base import Artifact, Clock, Source
+from scopedown.read.base import HEAD, Artifact, Clock, Source
 from scopedown.read.bench import Notes, Row, S, after, artifact, clock_of, document, lines, ns, of_error, steps, whole
 from scopedown.read.bench_runs import chosen_run
 from scopedown.terms import Scope, Status
@@ -40,7 +40,7 @@ class BenchServing:
         head = source.head.lstrip(b"\xef\xbb\xbf \r\n\t")
         if not head.startswith(b"{") or not _RUN.search(head):
             return False
-        return bool(_LISTS.search(head)) or (len(source.head) == 65536 and bool(_LISTS.search(source.read())))
+        return bool(_LISTS.search(head)) or (len(source.head) == HEAD and bool(_LISTS.search(source.read())))
 
     def read(self, source: Source) -> Artifact:
         notes = Notes()

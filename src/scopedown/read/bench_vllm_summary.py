@@ -12,7 +12,7 @@ import re
 from typing import Any, ClassVar
 
 from scopedown.errors import InputError
-from scopedown.read.base import Artifact, Source, Summary
+from scopedown.read.base import HEAD, Artifact, Source, Summary
 from scopedown.read.bench import MS, Notes, S, ns, whole
 from scopedown.read.bench_runs import chosen_run
 from scopedown.read.bench_vllm import load_of, producer_of, runs_of
@@ -42,7 +42,7 @@ class BenchServingSummary:
         head = source.head.lstrip(b"\xef\xbb\xbf \r\n\t")
         if not head.startswith((b"{", b"[")):
             return False
-        return bool(_SNIFF.search(head)) or (len(source.head) == 65536 and bool(_SNIFF.search(source.read())))
+        return bool(_SNIFF.search(head)) or (len(source.head) == HEAD and bool(_SNIFF.search(source.read())))
 
     def read(self, source: Source) -> Artifact:
         notes = Notes()

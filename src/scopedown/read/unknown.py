@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import re
+from shlex import quote
 
+from scopedown.read.columns import guess, seen
 
 _DCGM_NAMES = re.compile(rb"(?:DCGM_FI_\w+\r?\n){2}")
 _SMI_ROW = re.compile(rb"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, ")
+#: Files that load generators write beside their requests.
+_BESIDE = (
+    (b'"endpoints_configured"', "AIPerf's scrape of the server's metrics"),
+    (b"# AIPerf Server Metrics", "AIPerf's scrape of the server's metrics"),
+    (b'"timeslices"', "AIPerf's statistics by slices of time"),
+    (b"Run Info,Run Info", "GuideLLM's statistics as CSV"),
+)
 
 
 def looks_like(head: bytes) -> tuple[str, str]:
@@ -49,6 +58,11 @@ def looks_like(head: bytes) -> tuple[str, str]:
             "is a list of DCGM field names without a sample",
             "record dcgmi dmon -e 203,1001,155,100, or scrape dcgm-exporter",
         )
+    for sign, what in _BESIDE:
+        if sign in start[:4096]:
+            return f"is {what}: not read by this version", "give the requests that the tool wrote beside it"
+    if columns := seen(head):
+        return _rows_of(columns)
     if start.startswith(b"[") and b"{" in start[:64]:
         return "is a JSON array", "write one request object a line"
     if start.startswith(b"{"):
@@ -56,3 +70,15 @@ def looks_like(head: bytes) -> tuple[str, str]:
     if b"\x00" in head[:4096]:
         return "is a binary file of no known format", "give a request log, a monitor log or an Nsight Systems report"
     return "is of no known format", "give a request log (JSON lines), a monitor log or an Nsight Systems report"
+
+
+def _rows_of(columns: list[str]) -> tuple[str, str]:
+    """Rows of unknown columns: perhaps requests of one's own, which a mapping makes readable."""
+    shown = ", ".join(columns[:12]) + (", …" if len(columns) > 12 else "")
+    mapping = guess(columns)
+    if mapping is None:
+        return f"is of no known format; its rows have {shown}", "name the columns of a request log with --columns"
+    return (
+        f"is no format of a known tool; its rows have {shown}",
+        f"if they are requests, try --columns {quote(mapping)}",
+    )

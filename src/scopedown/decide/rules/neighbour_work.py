@@ -14,7 +14,7 @@ from scopedown.account.population import interval
 from scopedown.decide.rules.base import Finding, each, falls, lengths
 from scopedown.decide.situation import Situation
 from scopedown.decide.statement import Statement
-from scopedown.read.base import UNKNOWN
+from scopedown.read.base import UNKNOWN, Clock
 from scopedown.terms import CATEGORIES, Category, Metric, Scope
 from scopedown.trace.model import NONE, Ints
 from scopedown.units import show_ns, show_share
@@ -141,7 +141,7 @@ def owners_on_path(s: Situation) -> Owners | None:
 
 def in_flight(s: Situation) -> int:
     """Other requests of the log that were in flight during the interval; 0 where no log tells."""
-    if s.log is None or s.row is None or s.symptom is None:
+    if s.log is None or s.row is None or s.symptom is None or s.log.clock is Clock.NONE:
         return 0
     log = s.log
     begins, ends = interval(log, s.symptom.metric)
