@@ -24,7 +24,6 @@ from scopedown.read.bench_vllm import BenchServing
 from scopedown.read.bench_vllm_summary import BenchServingSummary
 from scopedown.read.columns import parse_columns
 from scopedown.read.load_trace import LoadTrace
-from scopedown.read.monitor import Zoned
 from scopedown.read.monitor_amd import AmdSmi
 from scopedown.read.monitor_dcgm import Dcgm
 from scopedown.read.monitor_dmon import NvidiaSmiDmon
@@ -39,6 +38,7 @@ from scopedown.read.rocpd import Rocpd
 from scopedown.read.rocprofv1 import RocprofV1
 from scopedown.read.rocprofv3_json import RocprofJson
 from scopedown.read.rpd import Rpd
+from scopedown.read.stamps import Zoned
 from scopedown.read.unknown import looks_like
 from scopedown.read.xplane import Xplane
 

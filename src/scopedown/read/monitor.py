@@ -6,29 +6,22 @@ here, once. Process names, ids, users, hosts and serial numbers are in none of t
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
 
-from scopedown.errors import InputError, UsageError
+from scopedown.errors import InputError
 from scopedown.read.base import NVML_LONGEST_NS, NVML_SHORTEST_NS, UNKNOWN, Artifact, Meaning, MonitorLog, Source
 from scopedown.terms import Scope
 from scopedown.trace.model import Ints
 
-# A year that fits nanoseconds in 64 bits.
-STAMP = re.compile(r"(19[7-9]|20\d|21\d)\d[/-]\d\d[/-]\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,9})?")
-#: ``Tue Jul 14 08:12:38 2026``, as nvidia-smi heads a look.
-LOOK_STAMP = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_OFFSET = re.compile(r"(?:UTC)?([+-])(\d\d):?(\d\d)")
 _LEADING = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_NS = 10**9
+_MASK = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 REASON, VIOLATION = "clocks_event_reasons.", "violation."
 #: Bits of ``clocks_event_reasons.active`` (nvml.h, nvmlClocksEventReason*).
@@ -82,19 +75,23 @@ class Table:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-class Zoned:
-    """A reader of files whose stamps are local time: ``tz`` is their zone."""
-
-    def __init__(self, tz: str | None = None) -> None:
-        self.zone = None if tz is None else parse_zone(tz)
-
-
 def decode(data: bytes) -> str:
     """Text of a file, whatever wrote it: redirection in PowerShell makes UTF-16 with a byte order mark."""
     for mark, name in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
             return data[2:].decode(name, "replace")
     return data.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def csv_rows(source: Source, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each line that has any. Raises InputError for a quote that is never closed."""
+    lines = csv.reader(text.splitlines(), skipinitialspace=True)
+    try:
+        for row in lines:
+            if row:
+                yield lines.line_num, row
+    except csv.Error as error:
+        raise InputError(source.path, f"line {lines.line_num}", f"is no CSV ({error})", "correct the line") from None
 
 
 def rows_table(rows: Sequence[Mapping[str, str]], time: Sequence[int], **more: Any) -> Table:
@@ -149,56 +146,6 @@ def artifact(source: Source, kind: str, producer: str, table: Table, version: st
     )
 
 
-def parse_zone(text: str) -> tzinfo:
-    """``"+02:00"``, ``"UTC"`` or an IANA name. Raises UsageError."""
-    if text.upper() in ("UTC", "Z"):
-        return UTC
-    match = _OFFSET.fullmatch(text)
-    if match is not None:
-        minutes = int(match[2]) * 60 + int(match[3])
-        if minutes < 24 * 60:
-            return timezone(timedelta(minutes=minutes if match[1] == "+" else -minutes))
-    try:
-        return ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        raise UsageError(f'{text!r} is no time zone: write "+02:00" or a name such as "Europe/Berlin"') from None
-
-
-def times(stamps: Iterable[str], zone: tzinfo | None) -> tuple[Ints, bool]:
-    """Times in ns, and whether their zone is known. Where clocks go back an hour the first pass is taken.
-
-    Raises ValueError for a stamp that is no date.
-    """
-    iso = np.array([s.strip().replace("/", "-").replace(" ", "T") for s in stamps], dtype="datetime64[ns]")
-    time = iso.astype(np.int64)
-    if zone is None:
-        return time, False
-    # Zones change on the minute at most: one look-up for each minute that occurs.
-    minutes, inverse = np.unique(time // (60 * _NS), return_inverse=True)
-    epoch = datetime(1970, 1, 1)
-    shifts = [(epoch + timedelta(minutes=int(m))).replace(tzinfo=zone).utcoffset() for m in minutes]
-    seconds = np.array([0 if s is None else int(s.total_seconds()) for s in shifts], np.int64)
-    return time - seconds[inverse] * _NS, True
-
-
-def look_stamp(text: str) -> str | None:
-    """``Tue Jul 14 08:12:38 2026`` somewhere in the text, as a stamp that ``times`` reads."""
-    match = LOOK_STAMP.search(text)
-    if match is None or match[1] not in _MONTHS:
-        return None
-    return f"{match[4]}-{_MONTHS.index(match[1]) + 1:02}-{int(match[2]):02} {match[3]}"
-
-
-def place_looks(source: Source, stamps: Sequence[str | None], zone: tzinfo | None, where: str) -> tuple[Ints, bool]:
-    """Times of looks, some of which may have no stamp: then none has. Raises InputError for a stamp that is no date."""
-    if not stamps or None in stamps:
-        return np.full(len(stamps), UNKNOWN), True
-    try:
-        return times([s for s in stamps if s is not None], zone)
-    except ValueError as error:
-        raise InputError(source.path, where, f"a stamp is no date ({error})", "correct the line") from None
-
-
 def number(text: str) -> float:
     """The number that a cell begins with, brackets aside: ``"33 %"``, ``"(300Mhz)"``; NaN where there is none."""
     match = _LEADING.match(text.strip().lstrip("("))
@@ -232,7 +179,7 @@ def _columns(cells: Mapping[str, Sequence[str]], order: npt.NDArray[np.int64]) -
 
 def _reasons(texts: Sequence[str]) -> dict[str, npt.NDArray[np.float64]]:
     """The mask as one column a reason, 1 where it holds."""
-    masks = [int(t, 16) if t.strip().lower().startswith("0x") else -1 for t in texts]
+    masks = [int(t, 16) if _MASK.fullmatch(t.strip()) else -1 for t in texts]
     if all(m < 0 for m in masks):
         return {}
     return {

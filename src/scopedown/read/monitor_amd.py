@@ -4,7 +4,6 @@ epoch seconds). A value is a number, ``{"value": 350, "unit": "W"}``, or text wi
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ import numpy as np
 
 from scopedown.errors import InputError
 from scopedown.read.base import UNKNOWN, Artifact, Meaning, MonitorLog, Source
-from scopedown.read.monitor import VIOLATION, Table, artifact, decode, number, rows_table
+from scopedown.read.monitor import VIOLATION, Table, artifact, csv_rows, decode, number, rows_table
 from scopedown.terms import Scope
 
 _JSON = re.compile(r'\s*(?:\{\s*"gpu_data"\s*:\s*)?\[\s*\{\s*(?:"timestamp"\s*:\s*\d+\s*,\s*)?"gpu"\s*:\s*\d+')
@@ -57,7 +56,7 @@ class AmdSmi:
 
     def read(self, source: Source) -> Artifact:
         text = decode(source.read()).lstrip()
-        found = _of_json(source, text) if text[:1] in "[{" else _of_csv(text)
+        found = _of_json(source, text) if text[:1] in "[{" else _of_csv(source, text)
         rows = [_row(f) for f in found]
         stamps = [number(f.get("timestamp", "")) for f in found]
         seconds = [int(s) if s == s and 0 < s < 2**33 else None for s in stamps]
@@ -118,7 +117,7 @@ def _of_json(source: Source, text: str) -> list[dict[str, str]]:
     while at < len(text):
         try:
             part, at = decoder.raw_decode(text, at)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if found:
                 break  # the last look of a log that was stopped
             raise InputError(source.path, "", f"is no whole JSON ({error})", "record amd-smi --json anew") from None
@@ -141,13 +140,13 @@ def _flat(value: Mapping[str, Any], path: str = "") -> dict[str, str]:
     return out
 
 
-def _of_csv(text: str) -> list[dict[str, str]]:
+def _of_csv(source: Source, text: str) -> list[dict[str, str]]:
     header: list[str] = []
     found = []
-    for row in csv.reader(text.splitlines()):
+    for _, row in csv_rows(source, text):
         if "gpu" in [c.strip().lower() for c in row[:2]]:
             header = [c.strip().lower() for c in row]
-        elif row and len(row) == len(header):
+        elif len(row) == len(header):
             found.append(dict(zip(header, map(str.strip, row), strict=True)))
     return found
 

@@ -71,7 +71,7 @@ class Dcgm:
             if name in table.cells:
                 table.cells[name] = [t if missing(t) else f"{100 * number(t):.10g}" for t in table.cells[name]]
         if (masks := table.cells.get(_REASONS)) is not None:
-            table.cells[_REASONS] = [m if missing(m) else hex(int(number(m))) for m in masks]
+            table.cells[_REASONS] = [hex(int(v)) if 0 <= (v := number(m)) < 2**63 else "" for m in masks]
         engine = [number(t) for t in table.cells.get(_ENGINE, ())]
         if any(v == v for v in engine):
             # The other one stays beside it under a name that says whose window it has.

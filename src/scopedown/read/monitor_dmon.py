@@ -15,7 +15,8 @@ import numpy as np
 
 from scopedown.errors import InputError
 from scopedown.read.base import UNKNOWN, Artifact, Source
-from scopedown.read.monitor import VIOLATION, Table, Zoned, artifact, decode, number, rows_table, times
+from scopedown.read.monitor import VIOLATION, Table, artifact, decode, number, rows_table
+from scopedown.read.stamps import Zoned, times
 from scopedown.terms import Scope
 
 _NAMES = {
@@ -38,7 +39,7 @@ _NAMES = {
 }
 _HEAD = re.compile(r"#\s*(?:date[\s,]+)?(?:time[\s,]+)?gpu\b.*", re.IGNORECASE)
 _UNITS = re.compile(r"#\s*(?:YYYYMMDD[\s,]+)?(?:HH:MM:SS[\s,]+)?Idx\b.*", re.IGNORECASE)
-_DATE, _TIME = re.compile(r"\d{8}"), re.compile(r"(\d\d):(\d\d):(\d\d)")
+_DATE, _TIME = re.compile(r"(?:19[7-9]\d|20\d\d|21\d\d)\d{4}"), re.compile(r"(\d\d):(\d\d):(\d\d)")
 _DAY = 86_400
 
 

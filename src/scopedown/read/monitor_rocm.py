@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from typing import Any, ClassVar
 
 from scopedown.errors import InputError
 from scopedown.read.base import UNKNOWN, Artifact, Meaning, Source
-from scopedown.read.monitor import artifact, decode, number, rows_table
+from scopedown.read.monitor import artifact, csv_rows, decode, number, rows_table
 from scopedown.terms import Scope
 
 _JSON = re.compile(r'\s*\{\s*"(?:card\d+|system)"\s*:\s*\{')
@@ -49,7 +48,7 @@ class RocmSmi:
 
     def read(self, source: Source) -> Artifact:
         text = _REMARKS.sub("", decode(source.read()))
-        cards, system = _of_json(source, text) if text.startswith("{") else (_of_csv(text), {})
+        cards, system = _of_json(source, text) if text.startswith("{") else (_of_csv(source, text), {})
         rows = []
         for card, said in cards:
             row = {"index": card.removeprefix("card")}
@@ -74,21 +73,21 @@ def _cell(name: str, text: str) -> str:
 def _of_json(source: Source, text: str) -> tuple[list[tuple[str, dict[str, Any]]], dict[str, Any]]:
     try:
         found, _ = json.JSONDecoder().raw_decode(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(source.path, "", f"is no whole JSON ({error})", "record rocm-smi --json anew") from None
     cards = [(k, v) for k, v in found.items() if re.fullmatch(r"card\d+", k) and isinstance(v, dict)]
     system = found.get("system")
     return cards, system if isinstance(system, dict) else {}
 
 
-def _of_csv(text: str) -> list[tuple[str, dict[str, Any]]]:
+def _of_csv(source: Source, text: str) -> list[tuple[str, dict[str, Any]]]:
     """Tables under headers that begin with ``device``: several blocks with other fields are one look."""
     cards: dict[str, dict[str, Any]] = {}
     header: list[str] = []
-    for row in csv.reader(text.splitlines()):
-        if row and row[0].lower() == "device":
+    for _, row in csv_rows(source, text):
+        if row[0].lower() == "device":
             header = row
-        elif row and re.fullmatch(r"card\d+", row[0]) and len(row) == len(header):
+        elif re.fullmatch(r"card\d+", row[0]) and len(row) == len(header):
             mine = cards.setdefault(row[0], {})
             for name, value in zip(header[1:], row[1:], strict=True):
                 mine.setdefault(name, value)

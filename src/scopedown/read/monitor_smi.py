@@ -8,7 +8,6 @@ known by their unit.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
 from typing import ClassVar
@@ -17,7 +16,8 @@ import numpy as np
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Source
-from scopedown.read.monitor import RECORD, STAMP, Table, Zoned, artifact, decode, times
+from scopedown.read.monitor import RECORD, Table, artifact, csv_rows, decode
+from scopedown.read.stamps import STAMP, Zoned, times
 from scopedown.terms import Scope
 
 # Names of other tools' CSV have no dots.
@@ -88,12 +88,11 @@ def _rows(source: Source, text: str) -> tuple[list[str], list[list[str]], list[s
         raise InputError(source.path, "header", "a column occurs twice", "query each field once")
     at = header.index("timestamp")
     rows, odd, where = [], 0, 0
-    lines = csv.reader(text.splitlines(), skipinitialspace=True)
-    for row in lines:
+    for line, row in csv_rows(source, text):
         if len(row) == len(header) and STAMP.fullmatch(row[at].strip()):
             rows.append(row)
-        elif row and [_field(c) for c in row] != header:
-            odd, where = odd + 1, where or lines.line_num
+        elif [_field(c) for c in row] != header:
+            odd, where = odd + 1, where or line
     if not rows:
         at_line = f"line {where}" if where else ""
         expected = 'no row with a stamp such as "2026/06/10 09:00:00.020"'

@@ -14,9 +14,10 @@ from typing import ClassVar
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Source
-from scopedown.read.monitor import LOOK_STAMP, Table, Zoned, artifact, decode, look_stamp, place_looks, rows_table
+from scopedown.read.monitor import Table, artifact, decode, rows_table
 from scopedown.read.monitor_look import fields, key_of
 from scopedown.read.monitor_smi import NvidiaSmiCsv
+from scopedown.read.stamps import LOOK_STAMP, Zoned, look_stamp, place_looks
 from scopedown.terms import Scope
 
 _COMMAND = re.compile(r"^# \$ (.*)$", re.MULTILINE)

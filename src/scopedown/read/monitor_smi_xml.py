@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Source
-from scopedown.read.monitor import Zoned, artifact, decode, look_stamp, place_looks, rows_table
+from scopedown.read.monitor import artifact, decode, rows_table
 from scopedown.read.monitor_look import fields
+from scopedown.read.stamps import Zoned, look_stamp, place_looks
 from scopedown.terms import Scope
 
 _DOCUMENT = re.compile(r"<nvidia_smi_log>.*?</nvidia_smi_log>", re.DOTALL)
@@ -57,15 +58,15 @@ class NvidiaSmiXml(Zoned):
         return artifact(source, self.kind, "nvidia-smi", table)
 
 
-def _leaves(element: ElementTree.Element, path: str = "") -> dict[str, str]:
-    """Path to text of every leaf; of repeated elements the first."""
+def _leaves(element: ElementTree.Element, path: str = "", depth: int = 0) -> dict[str, str]:
+    """Path to text of every leaf; of repeated elements the first. A look is four deep, deeper is nobody's."""
     found: dict[str, str] = {}
     for child in element:
-        if child.tag in ("processes", "accounted_processes", "mig_devices"):
+        if depth > 8 or child.tag in ("processes", "accounted_processes", "mig_devices"):
             continue
         place = f"{path}{child.tag}"
         if len(child):
-            for key, value in _leaves(child, f"{place}/").items():
+            for key, value in _leaves(child, f"{place}/", depth + 1).items():
                 found.setdefault(key, value)
         else:
             found.setdefault(place, (child.text or "").strip())
