@@ -32,6 +32,7 @@ from scopedown.read.bench_lmbench import csv_rows
 from scopedown.read.bench_runs import chosen_run
 from scopedown.read.columns import ISO, Columns, parse_columns
 from scopedown.terms import Scope, Status
+from scopedown.units import show_ns
 
 _OK = {"ok", "success", "successful", "succeeded", "completed", "complete", "done", "true", "1", "stop", "length", ""}
 
@@ -71,8 +72,14 @@ class CustomRequests:
                 raise InputError(source.path, column, f"no row has this column (mapped to {name})", "correct --columns")
         stamped = {"arrival", "sent"} & self.columns.fields.keys()
         clock = clock_of(rows) if stamped else Clock.NONE
+        if stamped and all(r.arrival is None and r.sent is None for r in rows):
+            raise InputError(source.path, self.columns.fields[stamped.pop()], "holds no time", "correct --columns")
         if not stamped:
             notes.say("no start times: each request has durations only, nothing says which ones ran side by side")
+        if clock is Clock.OWN:
+            first = min(t for r in rows for t in (r.arrival, r.sent) if t is not None)
+            text = f"times count from an unknown zero (the first is at {show_ns(first)})"
+            notes.say(f"{text}: no trace can be laid on them; if they are Unix times the unit is wrong")
         return artifact(source, self, rows, clock, notes, "column mapping")
 
 

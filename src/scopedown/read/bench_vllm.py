@@ -20,12 +20,11 @@ from scopedown.errors import InputError
 from scopedown.read.base import HEAD, Artifact, Clock, Source
 from scopedown.read.bench import Notes, Row, S, after, artifact, clock_of, document, lines, ns, of_error, steps, whole
 from scopedown.read.bench_runs import chosen_run
+from scopedown.read.request_checks import ROLE_GAP
 from scopedown.terms import Scope, Status
 
 _LISTS = re.compile(rb'"(ttfts|itls)"\s*:\s*\[')
 _RUN = re.compile(rb'"(request_throughput|total_input_tokens|completed)"\s*:')
-#: A first gap below this share of the median gap of its request follows a chunk without a token.
-ROLE_GAP = 0.05
 
 
 class BenchServing:

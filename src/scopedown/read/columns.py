@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -133,23 +134,31 @@ def guess(columns: Iterable[str]) -> str | None:
 
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
+_CELL = re.compile(r"[A-Za-z_][\w .()/\[\]-]{0,50}")
 
 
 def seen(head: bytes) -> list[str]:
-    """Column names of the first row that a file's first bytes show: of a CSV header, or of a JSON object with numbers
-    in it. Empty where there is none."""
+    """Column names of the rows that a file's first bytes show: of a CSV header, or of the JSON objects that come most
+    often. Empty where there are none."""
     text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     if not text.startswith(("{", "[")):
-        cells = [c.strip().strip('"') for c in text.split("\n", 1)[0].split(",")]
-        return cells if len(cells) > 1 and all(0 < len(c) < 60 and not c[0].isdigit() for c in cells) else []
-    best: list[str] = []
+        return _header(text)
+    kinds: Counter[tuple[str, ...]] = Counter()
     for match in _OBJECT.finditer(text):
         try:
             row = json.loads(match[0])
         except (json.JSONDecodeError, RecursionError):
             continue
-        numbers = [k for k, v in row.items() if isinstance(v, int | float) and not isinstance(v, bool)]
-        if numbers and guess(row) is not None:
-            return list(row)
-        best = best or (list(row) if numbers else [])
-    return best
+        if any(isinstance(v, int | float) and not isinstance(v, bool) for v in row.values()):
+            kinds[tuple(row)] += 1
+    able = [k for k in kinds if guess(k) is not None]
+    kinds = Counter({k: n for k, n in kinds.items() if len(k) > 1})
+    return list(max(able or kinds, key=lambda k: kinds[k], default=()))
+
+
+def _header(text: str) -> list[str]:
+    first, _, rest = text.partition("\n")
+    cells = [c.strip().strip('"') for c in first.split(",")]
+    second = rest.split("\n", 1)[0].split(",")
+    is_header = len(cells) > 1 and len(second) == len(cells) and all(map(_CELL.fullmatch, cells))
+    return cells if is_header else []

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from scopedown.read.base import STATUSES, UNKNOWN, RequestLog
+from scopedown.read.base import PREFILL_ROOF, STATUSES, UNKNOWN, Clock, RequestLog
 from scopedown.terms import Status
 from scopedown.trace.model import Ints, Mask
 
 _OK = STATUSES.index(Status.OK)
+_QUARTER_NS, _NEAR_NS = 900 * 10**9, 5 * 10**9
+#: A first gap below this share of the median gap of its request follows a chunk without a token.
+ROLE_GAP = 0.05
 _UNITS = ((10**9, "seconds"), (10**12, "milliseconds"), (10**15, "microseconds"))
 
 
@@ -33,7 +36,7 @@ def check(log: RequestLog) -> tuple[dict[str, int], list[str]]:
         for name, mask in orders
         if mask.any()
     ]
-    clock = _after(log.sent, log.queued) | _after(log.scheduled, log.first_token)
+    clock = np.zeros(len(log), np.bool_) if _zone(log) else _clock(log)
     if clock.any():
         warnings.append(
             f"{int(clock.sum())} of {len(log)} requests have server stamps outside sent to first token: "
@@ -49,6 +52,7 @@ def check(log: RequestLog) -> tuple[dict[str, int], list[str]]:
         if text:
             broken[name] = len(log)
             warnings.append(text)
+    warnings += [text for text in (_zone(log), _too_fast(log), _tokens(log), _role_chunks(log)) if text]
     if (log.arrival == UNKNOWN).any():
         n = int((log.arrival == UNKNOWN).sum())
         warnings.append(f"{n} requests have no arrival_ns: times run from the send, a late client cannot be seen")
@@ -95,6 +99,68 @@ def _after(early: Ints, late: Ints) -> Mask:
     return wrong
 
 
+def _clock(log: RequestLog) -> Mask:
+    return _after(log.sent, log.queued) | _after(log.scheduled, log.first_token)
+
+
+def _zone(log: RequestLog) -> str:
+    """Server stamps that are off by a whole quarter of an hour or more are local time on one side."""
+    early = np.where(log.queued != UNKNOWN, log.queued, log.scheduled)
+    known = (early != UNKNOWN) & (log.sent != UNKNOWN)
+    if not known.any():
+        return ""
+    away = int(np.median(early[known] - log.sent[known]))
+    quarters = round(away / _QUARTER_NS)
+    if quarters == 0 or abs(away - quarters * _QUARTER_NS) > _NEAR_NS:
+        return ""
+    return f"server stamps are {quarters / 4:+g} h from the client's: a time zone, one side writes local time"
+
+
+def _too_fast(log: RequestLog) -> str:
+    fast = log.too_fast
+    if not fast.any():
+        return ""
+    return (
+        f"{int(fast.sum())} of {len(log)} requests have their first token faster than {PREFILL_ROOF:.0e} input "
+        f"tokens/s (first: {log.id[int(np.argmax(fast))]!r}): cached or not what the stamp says; statistics are without them"
+    )
+
+
+def _tokens(log: RequestLog) -> str:
+    """A chunk holds a token at least, but for one with the role or the usage alone."""
+    chunks = np.diff(log.token_offsets)
+    known = (log.output_tokens != UNKNOWN) & (log.status == _OK) & (chunks > 0)
+    many = known & (chunks > log.output_tokens + 2)
+    none = known & (log.output_tokens == 0)
+    if none.any():
+        return f"{int(none.sum())} of {len(log)} requests received chunks and have 0 output tokens"
+    if many.any():
+        at = int(np.argmax(many))
+        return (
+            f"{int(many.sum())} of {len(log)} requests received more chunks than output tokens (first: {log.id[at]!r}, "
+            f"{int(chunks[at])} and {int(log.output_tokens[at])}): the tokens were counted elsewhere"
+        )
+    return ""
+
+
+def _role_chunks(log: RequestLog) -> str:
+    """A first gap of next to nothing follows a chunk without a token (role, empty delta)."""
+    chunks = np.diff(log.token_offsets)
+    rows = np.flatnonzero((chunks >= 4) & (log.status == _OK))
+    if len(rows) < 2:
+        return ""
+    first = log.token_offsets[rows]
+    steps = np.diff(log.token_times)
+    medians = np.array([np.median(steps[a : a + n - 1]) for a, n in zip(first, chunks[rows], strict=True)])
+    short = steps[first] < ROLE_GAP * medians
+    if 2 * short.sum() < len(rows):
+        return ""
+    return (
+        f"the first gap is below {100 * ROLE_GAP:.0f} % of the median gap in {int(short.sum())} of {len(rows)} requests"
+        ": the first chunk may hold no token (role), the first token is then the second chunk"
+    )
+
+
 def _not_streamed(log: RequestLog) -> tuple[str, str]:
     """First token = end on every request that made several tokens: the reply came as a whole."""
     name = "first token < end of a streamed reply"
@@ -106,6 +172,8 @@ def _not_streamed(log: RequestLog) -> tuple[str, str]:
 
 def _wrong_unit(log: RequestLog) -> tuple[str, str]:
     """Epoch times of our decades lie between 1e18 and 4e18 ns; a factor of 1000 less is another unit."""
+    if log.clock is not Clock.EPOCH:
+        return "", ""
     times = np.concatenate([log.arrival, log.sent, log.end])
     known = times[times != UNKNOWN]
     name = "times in ns"
