@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -117,11 +117,11 @@ class Answer:
     groups: dict[str, Group]
     """The segments that the report's pattern ids name."""
 
-    def picture(self) -> Picture:
-        """What a page draws of it."""
-        from scopedown.account.picture import picture
+    def pictures(self) -> Iterator[Picture]:
+        """What a page draws of it, with less detail each time."""
+        from scopedown.account.picture import pictures
 
-        return picture(self.account, self.groups)
+        return pictures(self.account, self.groups)
 
 
 def diagnose(case: Case, options: Options | None = None, progress: Callable[[str], None] = lambda _: None) -> Report:

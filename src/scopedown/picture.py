@@ -109,6 +109,8 @@ class Picture(msgspec.Struct, kw_only=True):
     lanes: list[Lane]
     links: list[Links]
     repeats: list[Repeat]
+    work: tuple[int, int] | None
+    """From the first device op to the end of the last, where that is clearly less than the interval."""
     steps: Beats | None
     """Starts only where there are few enough to be told apart."""
     threads_left_out: int

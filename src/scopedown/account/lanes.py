@@ -11,12 +11,13 @@ from scopedown.account.thin import Thinned
 from scopedown.account.timeline import Timeline
 from scopedown.picture import Pieces
 from scopedown.terms import CATEGORIES, Category
-from scopedown.trace.model import NONE, HostKind, Ints, Names, Trace
+from scopedown.trace.model import NONE, HostKind, Ints, Names
 
 THREAD, STREAM, IDLE = "thread", "stream", "idle"
 #: Lanes of a kind; those before MAIN are drawn at once.
 MOST = 24
 MAIN = 4
+MAIN_STREAMS = 8
 #: Rows of a thread; the last holds the innermost of what lies deeper.
 ROWS = 4
 
@@ -95,7 +96,7 @@ def of(a: Account) -> list[Drawn]:
     for d in a.devices:
         idle = d.segments.take(~_DEVICE[d.segments.category])
         events = Events(idle.start, idle.end, keys.of(idle.category, idle.label))
-        out.append(Drawn(IDLE, d.device, device_title(t.trace, d.device), [events], len(a.devices) <= MAIN))
+        out.append(Drawn(IDLE, d.device, f"device {d.device}", [events], len(a.devices) <= MAIN))
         out += [s for device, s in streams if device == d.device]
     return out
 
@@ -107,11 +108,6 @@ def table(drawn: list[Drawn], kind: str, n: int) -> Ints:
         if lane.kind == kind:
             out[lane.of] = i
     return out
-
-
-def device_title(trace: Trace, device: int) -> str:
-    name = next((d.name for d in trace.meta.devices if d.id == device), None)
-    return f"device {device} {name}" if name else f"device {device}"
 
 
 def _inside(a: Account, start: Ints, end: Ints) -> Ints:
@@ -178,7 +174,7 @@ def _rows(a: Account, t: Timeline, thread: int, keys: Keys) -> list[Events]:
 
 
 def _streams(a: Account, t: Timeline, keys: Keys) -> list[tuple[int, Drawn]]:
-    """Device and lane of the streams that were busy longest."""
+    """Device and lane of the streams that the path runs through longest, then of those that were busy longest."""
     ops, st = t.trace.ops, t.streams
     rows = _inside(a, ops.start, ops.end)
     if not len(rows):
@@ -186,9 +182,11 @@ def _streams(a: Account, t: Timeline, keys: Keys) -> list[tuple[int, Drawn]]:
     s, e = np.maximum(ops.start[rows], a.lo), np.minimum(ops.end[rows], a.hi)
     busy = np.zeros(len(st.bound) - 1, np.int64)
     np.add.at(busy, st.key[rows], e - s)
-    on_path = np.unique(st.key[a.path.op[(a.path.thread < 0) & (a.path.op >= 0)]])
+    on_path = np.zeros(len(busy), np.int64)
+    own = (a.path.thread < 0) & (a.path.op >= 0)
+    np.add.at(on_path, st.key[a.path.op[own]], a.path.ns[own])
     found = []
-    for i, key in enumerate(np.argsort(-busy, kind="stable")[:MOST].tolist()):
+    for i, key in enumerate(np.lexsort((-busy, -on_path))[:MOST].tolist()):
         mine = np.flatnonzero(st.key[rows] == key)
         if not len(mine):
             continue
@@ -198,7 +196,7 @@ def _streams(a: Account, t: Timeline, keys: Keys) -> list[tuple[int, Drawn]]:
         if len(t.trace.processes) > 1:
             title = f"{title} of {t.trace.processes[int(ops.process[op[0]])].name}"
         events = Events(s[mine], e[mine], keys.of(t.devices.ops.category[op], t.devices.ops.label[op]))
-        found.append((device, Drawn(STREAM, key, title, [events], i < 2 * MAIN or key in on_path)))
+        found.append((device, Drawn(STREAM, key, title, [events], i < MAIN_STREAMS)))
     return found
 
 

@@ -14,6 +14,8 @@ DOTS = 400
 BINS = 24
 #: Longest over shortest; beyond it the lengths are binned by ratio.
 LOG_FROM = 30
+#: Longest minus shortest, as a part of the longest; below it the range does not begin at nothing.
+ALIKE = 0.2
 #: Fewer occurrences have no course.
 COURSE_FROM = 8
 COURSE = 16
@@ -71,7 +73,9 @@ def _chosen(ns: Ints) -> Ints:
 def _bins(ns: Ints) -> tuple[bool, int, int, list[int]]:
     shortest, longest = max(1, int(ns.min())), max(1, int(ns.max()))
     log = longest > LOG_FROM * shortest
-    low, high = (shortest if log else 0), longest + 1
+    # Lengths that differ little fill half of the range; else it begins at nothing.
+    near = longest - shortest < ALIKE * longest
+    low, high = (shortest if log else max(0, 2 * shortest - longest - 1) if near else 0), longest + 1
     edges = np.geomspace(low, high, BINS + 1) if log else np.linspace(low, high, BINS + 1)
     return log, low, high, np.histogram(np.maximum(ns, low), edges)[0].tolist()
 

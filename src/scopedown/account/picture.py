@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,8 @@ LINES = 60
 GAP_GROUPS = 40
 #: More step marks than this would be a grey band.
 STEPS = 400
+CLEARLY_LESS = 0.9
+HALVINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,14 @@ class Budget:
 
     def halved(self) -> Budget:
         return replace(self, **{f: max(50, getattr(self, f) // 2) for f in self.__slots__})
+
+
+def pictures(a: Account, patterns: Mapping[str, Group]) -> Iterator[Picture]:
+    """The picture, then again and again with half the detail."""
+    budget = Budget()
+    for _ in range(HALVINGS):
+        yield picture(a, patterns, budget)
+        budget = budget.halved()
 
 
 def picture(a: Account, patterns: Mapping[str, Group], budget: Budget | None = None) -> Picture:
@@ -67,6 +77,7 @@ def picture(a: Account, patterns: Mapping[str, Group], budget: Budget | None = N
         ],
         links=list(_links(a, drawn, repeats, budget)),
         repeats=[r for r, _ in repeats],
+        work=_work(a),
         steps=_steps(a),
         threads_left_out=lanes.threads_left_out(a),
         streams_left_out=lanes.streams_left_out(a, drawn),
@@ -139,6 +150,17 @@ def _links(
             op_lane=np.where(release >= 0, lane_of_stream[t.streams.key[np.maximum(release, 0)]], NONE).tolist(),
             gaps=len(ns),
         )
+
+
+def _work(a: Account) -> tuple[int, int] | None:
+    if a.timeline is None:
+        return None
+    ops = a.timeline.trace.ops
+    inside = (ops.start < a.hi) & (ops.end > a.lo)
+    if not inside.any():
+        return None
+    first, last = max(int(ops.start[inside].min()), a.lo), min(int(ops.end[inside].max()), a.hi)
+    return (first - a.lo, last - a.lo) if last - first < CLEARLY_LESS * a.total_ns else None
 
 
 def _steps(a: Account) -> Beats | None:

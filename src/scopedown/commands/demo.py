@@ -35,22 +35,24 @@ class Demo:
 
 
 def play(folder: Path, seed: int, *, kept: bool) -> int:
-    from scopedown.answer import Options, diagnose
+    from scopedown.answer import Options, answer
     from scopedown.case import load_case
     from scopedown.files import write_atomic
     from scopedown.simulate import write_case
-    from scopedown.tell.markdown import render
+    from scopedown.tell import html, markdown
     from scopedown.tell.text import show
 
     if folder.exists() and not (folder / "case.toml").is_file() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty and holds no case: name another folder with -o")
     write_case("worked_example", seed, folder)
     print(f"wrote the worked example to {folder}: one request, 121 ms to its first token, and what its tools saw\n")
-    report = diagnose(load_case(folder), options=Options())
+    answered = answer(load_case(folder), options=Options())
+    report = answered.report
     show(report, sys.stdout)
     if kept:
-        write_atomic(folder / "report.md", render(report).encode("utf-8", "replace"))
-        print(f"\nthe whole report: {folder / 'report.md'}")
+        write_atomic(folder / "report.md", markdown.render(report).encode("utf-8", "replace"))
+        write_atomic(folder / "report.html", html.render(report, answered.pictures()))
+        print(f"\nthe whole report: {folder / 'report.html'} (a page to look at), {folder / 'report.md'}")
         print(TRY.format(case=shlex.quote(str(folder))))
     else:
         print("\ntry next\n  scopedown demo -o demo-case    the same, kept, with commands to go on")

@@ -19,17 +19,19 @@ class Diagnose:
         out.add_argument("--top", type=_count, metavar="N", help="also what stands behind it, N entries a section")
         out.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON (see: schema)")
         out.add_argument("--markdown", nargs="?", const="-", metavar="FILE", help="the report as Markdown")
+        out.add_argument("--html", metavar="FILE", help="the report as a page to look at: one file, opens offline")
         out.add_argument("--save", action="store_true", help="keep report and journal entry in the case")
 
     def run(self, args: argparse.Namespace) -> int:
         case = evidence.load_case(args)
-        for target in (args.json, args.markdown):
+        for target in (args.json, args.markdown, args.html):
             check_target(target, case)
-        from scopedown.answer import diagnose
+        from scopedown.answer import answer
         from scopedown.tell.progress import progress
 
         with progress() as begins:
-            report = diagnose(case, evidence.options(args), begins)
+            answered = answer(case, evidence.options(args), begins)
+        report = answered.report
         printed = False
         if args.json is not None:
             from scopedown.tell.json import encode
@@ -39,6 +41,10 @@ class Diagnose:
             from scopedown.tell.markdown import render
 
             printed |= put(render(report).encode("utf-8", "replace"), args.markdown)
+        if args.html is not None:
+            from scopedown.tell.html import render as page
+
+            printed |= put(page(report, answered.pictures()), args.html)
         if not printed:
             from scopedown.tell.text import show
 

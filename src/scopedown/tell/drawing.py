@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scopedown.picture import Lane, Picture, Pieces
+from scopedown.picture import Lane, Picture, Pieces, Span
 from scopedown.report import Report
 from scopedown.tell.clean import clean
 from scopedown.terms import HOST_WITHOUT_CAUSE, Category
@@ -51,6 +51,11 @@ def family(category: Category | str) -> int:
     return _INDEX["named" if c.startswith("host.") else "unknown"]
 
 
+def _phase_family(picture: Picture, p: Span) -> int:
+    """-1: a phase that the trace opens has no colour of its own."""
+    return -1 if p.category is Category.UNACCOUNTED and picture.lanes else family(p.category)
+
+
 def columns(p: Pieces) -> dict[str, Any]:
     """``s``: difference to the start before, ``d``: ns, ``n``: name, ``c``: events, ``b``: busy ns."""
     out: dict[str, Any] = {"s": np.diff(np.array([0, *p.start], np.int64)).tolist(), "d": p.ns}
@@ -74,8 +79,8 @@ def drawing(report: Report, picture: Picture, found: list[dict[str, Any]]) -> di
         "families": [name for name, _ in FAMILIES],
         "legend": [words for _, words in FAMILIES],
         "names": [{"c": c, "t": label, "f": family(c), "line": line.get((c, label), -1)} for c, label in names],
-        "phases": [{"s": p.start, "d": p.ns, "f": family(p.category), "c": str(p.category), "t": clean(p.label, NAME)}
-                   for p in picture.phases[:50]],
+        "phases": [{"s": p.start, "d": p.ns, "f": _phase_family(picture, p), "c": str(p.category),
+                    "t": clean(p.label, NAME)} for p in picture.phases[:50]],
         "path": columns(picture.path) | {"lane": picture.path_lane},
         "lanes": [{"kind": x.kind, "title": clean(x.title, 60), "main": x.main, "rows": [columns(r) for r in x.rows],
                    "note": _lane_note(x)} for x in picture.lanes],
@@ -83,6 +88,7 @@ def drawing(report: Report, picture: Picture, found: list[dict[str, Any]]) -> di
                    "call": x.call, "from": x.call_lane, "to": x.op_lane} for x in picture.links],
         "steps": {"text": f"{steps.count} steps ({clean(steps.name, 60)}, {clean(steps.how, 60)})", "s": steps.start}
         if steps is not None else None,
+        "work": picture.work,
         "notes": notes(picture),
     }  # fmt: skip
 
@@ -103,23 +109,23 @@ def notes(picture: Picture) -> list[str]:
     out = []
     if picture.path.below_ns is not None:
         out.append(
-            f"Critical path: {picture.path.events:,} segments in {len(picture.path.start):,} pieces; neighbours shorter "
-            f"than {show_ns(picture.path.below_ns)} are drawn together, in the colour of the longest part."
+            f"Critical path: {picture.path.events:,} segments in {len(picture.path.start):,} pieces; neighbours "
+            f"shorter than {show_ns(picture.path.below_ns)} are drawn together, in the colour of the longest part."
         )
     merged = [x for x in picture.lanes if any(r.below_ns is not None for r in x.rows)]
     if merged:
         below = max(r.below_ns or 0 for x in merged for r in x.rows)
         out.append(
-            f"{len(merged)} of {len(picture.lanes)} lanes hold more events than can be drawn: events and pauses shorter "
-            f"than {show_ns(below)} share a piece that carries their number and the time that they cover. No longer "
-            "event and no longer pause is left out."
+            f"{len(merged)} of {len(picture.lanes)} lanes hold more events than can be drawn: events and pauses "
+            f"shorter than {show_ns(below)} share a piece that carries their number and the time that they cover. No "
+            "longer event and no longer pause is left out."
         )
-    for x in picture.links:
-        if x.gaps > len(x.start):
-            out.append(
-                f"{picture.lanes[x.lane].title}: the {len(x.start):,} longest of {x.gaps:,} idle gaps can be followed to "
-                "the call that ended them."
-            )
+    out += [
+        f"{picture.lanes[x.lane].title}: the {len(x.start):,} longest of {x.gaps:,} idle gaps can be followed to the "
+        "call that ended them."
+        for x in picture.links
+        if x.gaps > len(x.start)
+    ]
     if picture.threads_left_out or picture.streams_left_out:
         out.append(
             f"Not drawn: {picture.threads_left_out} threads and {picture.streams_left_out} streams with less to show."
@@ -129,8 +135,8 @@ def notes(picture: Picture) -> list[str]:
     few = [r for r in picture.repeats if len(r.dot_at) < r.count]
     if few:
         out.append(
-            f"{len(few)} charts draw {max(len(r.dot_at) for r in few)} occurrences chosen evenly, the shortest and the "
-            "longest among them; their distributions count all."
+            f"Charts of more than {max(len(r.dot_at) for r in few)} occurrences draw that many, chosen evenly, the "
+            "shortest and the longest among them; their distributions count all."
         )
     if not out and picture.lanes:
         out.append("Every event of the interval is drawn.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Iterable
 from importlib.resources import files
 
 import msgspec
@@ -21,16 +21,15 @@ from scopedown.tell.page import page
 LIMIT = 5_000_000
 
 
-def render(report: Report, picture: Picture, smaller: Callable[[], Picture | None] = lambda: None) -> bytes:
-    """The page. ``smaller`` makes a picture of less detail, and is asked as long as the page is over LIMIT."""
-    while True:
+def render(report: Report, pictures: Iterable[Picture]) -> bytes:
+    """The page. ``pictures``: of less and less detail; the first that keeps the page within LIMIT is drawn, else the
+    last."""
+    data = b""
+    for picture in pictures:
         data = fill(msgspec.json.encode(page(report, picture)))
         if len(data) <= LIMIT:
-            return data
-        less = smaller()
-        if less is None:
-            return data
-        picture = less
+            break
+    return data
 
 
 def fill(value: bytes) -> bytes:

@@ -18,6 +18,8 @@ TEXT = 1_200
 NAME = 160
 ENTRIES = 200
 
+_ORDER = ("pattern", "gaps", "line")
+
 Value = dict[str, Any]
 
 
@@ -31,7 +33,9 @@ def page(report: Report, picture: Picture) -> Value:
         "ledger": _ledger(report, index),
         "things": found,
         "drawing": drawing(report, picture, found),
-        "repeats": [i for i, t in enumerate(found) if t["shown"]],
+        "repeats": sorted(
+            (i for i, t in enumerate(found) if t["shown"]), key=lambda i: (_ORDER.index(found[i]["kind"]), i)
+        ),
         "statements": [_statement(report, s, index) for s in _first(report.statements)],
         "devices": _devices(report),
         "unknown": texts(report.unknown),
@@ -90,14 +94,16 @@ def _scopes(report: Report) -> Value:
     d = report.decision
     of = [r for r in d.rejected if r.bound_of_distance and r.bound_ns]
     distance = round(of[0].bound_ns / (of[0].bound_of_distance or 1)) if of else None
-    rows = [] if d.kind is Kind.ENOUGH else [
+    rows: list[Value] = [] if d.kind is Kind.ENOUGH else [
         {"scope": str(d.scope), "ns": d.reachable_ns, "chosen": True, "reasons": [],
          "text": f"{sentences.amount(d.reachable_ns, report.ledger)} within reach"}
     ]  # fmt: skip
-    for r in _first(d.rejected):
-        rows.append({"scope": str(r.scope), "ns": r.bound_ns, "chosen": False, "reasons": texts(r.reasons),
-                     "text": sentences.rejected(r, short=True).partition(": ")[2]})  # fmt: skip
-    scale = max([int(row["ns"]) for row in rows] + [distance or 0, report.ledger.total_ns if not distance else 0, 1])
+    rows += [
+        {"scope": str(r.scope), "ns": r.bound_ns, "chosen": False, "reasons": texts(r.reasons),
+         "text": sentences.rejected(r, short=True).partition(": ")[2]}
+        for r in _first(d.rejected)
+    ]  # fmt: skip
+    scale = max([row["ns"] for row in rows] + [distance or 0, report.ledger.total_ns if not distance else 0, 1])
     return {
         "rows": rows,
         "scale": scale,
@@ -111,10 +117,11 @@ def _ledger(report: Report, index: dict[str, int]) -> Value:
     book = report.ledger
     lines = sorted(book.lines, key=lambda line: -line.ns)
     rest = lines[ENTRIES:]
-    exact = f"{len(lines)} lines, which sum to {sentences.amount(book.total_ns, book)} exactly"
+    exact = (
+        f"{len(lines)} lines in {sentences.unit(book)}, which sum to {sentences.amount(book.total_ns, book)} exactly."
+    )
     return {
         "sum": exact,
-        "unit": sentences.unit(book),
         "rows": [_row(line, index) for line in lines[:ENTRIES]],
         "rest": f"{len(rest)} more lines, {sentences.amount(sum(r.ns for r in rest), book)}" if rest else "",
     }

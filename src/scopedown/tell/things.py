@@ -45,6 +45,7 @@ def things(report: Report, picture: Picture) -> list[Thing]:
 def _of_line(report: Report, line: Line, r: Repeat, at: int) -> Thing:
     facts = [
         ["on the path", f"{sentences.ms(line.ns)}, {sentences.percent(line.share)}"],
+        ["times", f"{line.count:,}"],
         *_facts(r, "segments"),
         ["seen at", f"{line.scope} scope"],
         ["explained", "yes" if line.explained else f"no; {', '.join(line.resolvable_by) or 'no'} scope could say"],
@@ -69,7 +70,14 @@ def _of_pattern(report: Report, p: PatternReport, r: Repeat | None, at: int) -> 
         facts.append(["opens", f"{p.opens} scope"])
     if r is None:
         thing = _words(report, p.id, "pattern", str(p.category), p.label, facts, p.statement)
-        return thing | {"repeat": -1, "count": p.count, "total": p.total_ns, "members": None, "chart": None}
+        return thing | {
+            "repeat": -1,
+            "cause": "",
+            "count": p.count,
+            "total": p.total_ns,
+            "members": None,
+            "chart": None,
+        }
     return _thing(report, r, at, p.id, p.label, facts, p.statement) | {"kind": "pattern"}
 
 
@@ -148,7 +156,7 @@ def _chart(r: Repeat) -> dict[str, Any]:
         "p10": r.spread_ns[0],
         "p90": r.spread_ns[1],
         "caption": f"{r.count:,} occurrences{drawn}; median {sentences.ms(r.median_ns)} ({spread}); "
-        f"{r.trend or 'steady'} over the interval",
+        f"{r.trend or 'steady'} over the interval{', scale by ratio' if r.log else ''}",
     }
 
 
@@ -156,7 +164,7 @@ def _link(found: list[Thing]) -> None:
     """Lines, patterns and gaps with one cause lead to each other."""
     by_cause: dict[tuple[str, str], list[int]] = {}
     for i, t in enumerate(found):
-        by_cause.setdefault((t["category"], t.get("cause", t["label"])), []).append(i)
+        by_cause.setdefault((t["category"], t["cause"]), []).append(i)
     for same in by_cause.values():
         for i in same:
             found[i]["links"] = [j for j in same if j != i][:8]
@@ -167,10 +175,10 @@ def _choose_charts(found: list[Thing], total: int) -> None:
     left, seen = CHARTS, set()
     for kind in ("pattern", "gaps", "line"):
         for t in found:
-            key = (t["category"], t.get("cause", t["label"]), t["count"], t["total"])
-            cause = (t["category"], t.get("cause", t["label"]))
+            key = (t["category"], t["cause"], t["count"], t["total"])
+            cause = (t["category"], t["cause"])
             large = kind == "pattern" or (t["total"] >= CHARTED_SHARE * total and cause not in seen)
             if left and t["kind"] == kind and t["chart"] is not None and large and key not in seen:
                 t["shown"] = True
                 left -= 1
-                seen |= {key, cause} if kind != "pattern" else {key, cause}
+                seen |= {key, cause}

@@ -71,26 +71,21 @@
   }
 
   const d = D.decision;
-  byId("next").append(
-    h("p", "verdict", h("span", "badge", `${d.kind} · ${d.scope}`), d.verdict),
-    d.question ? h("p", "question", d.question) : null,
-    d.why ? h("p", "why", d.why) : null,
-  );
+  byId("next").append(h("p", "verdict", h("span", "badge", `${d.kind} · ${d.scope}`), d.verdict));
+  for (const cls of ["question", "why"]) if (d[cls]) byId("next").append(h("p", cls, d[cls]));
   if (d.steps.length) {
     const steps = h("ol", "steps");
     for (const step of d.steps) {
       const b = button("copy", () => copy(step.shell, b));
       b.textContent = "copy";
       b.setAttribute("aria-label", `copy the command for ${step.where}: ${step.why}`);
-      steps.append(h("li", "step", h("span", "where", step.where), h("pre", "", h("code", "", step.shell)), b,
-        h("span", "for", step.why)));
+      steps.append(h("li", "step", h("p", "for", h("b", "", step.where), ` ${step.why}`), h("pre", "", h("code", "", step.shell)), b));
     }
     byId("next").append(steps);
   }
-  for (const [head, text] of [["Needs", d.needs.join("; ")], ["Overhead", d.overhead], ["Or else", d.alternative],
-    ["Metrics", d.metrics]]) {
-    if (text) byId("next").append(h("p", "note needs", h("b", "", `${head}: `), text));
-  }
+  const terms = [["needs", d.needs.join("; ")], ["costs", d.overhead], ["or else", d.alternative], ["metrics", d.metrics]]
+    .filter(([, text]) => text);
+  if (terms.length) byId("next").append(h("details", "terms", h("summary", "", terms.map(([head]) => head).join(", ")), facts(terms)));
 
   byId("scopes-h").textContent = D.scopes.heading;
   if (D.scopes.distance) {
@@ -106,7 +101,7 @@
       track.append(goal);
     }
     byId("scopes").append(h("div", "bound", h("span", "scope", row.scope), track,
-      h("div", "text", row.chosen ? h("b", "", `${row.text} `) : `${row.text}. `, row.reasons.join("; "))));
+      h("div", "text", h("b", "", row.text), row.reasons.length ? `; ${row.reasons.join("; ")}` : "")));
   }
   if (!D.scopes.rows.length) byId("scopes").hidden = true;
 
@@ -115,9 +110,9 @@
   if (G.phases.length > 1) {
     const strip = h("div", "strip");
     for (const p of G.phases) {
-      const e = h("div", `f${p.f}`);
+      const e = h("div", p.f < 0 ? "open" : `f${p.f}`);
       e.style.flex = `${p.d} 0 0`;
-      if (p.d < 0.05 * G.total) e.classList.add("thin"); else e.textContent = `${p.t} ${fmt(p.d)}`;
+      if (p.d < 0.05 * G.total) e.classList.add("thin"); else e.textContent = `${p.t} ${fmt(p.d)}${p.f < 0 ? ": what the trace shows of it stands below" : ""}`;
       e.title = `${p.c}: ${p.t}, ${fmt(p.d)}`;
       strip.append(e);
     }
@@ -150,7 +145,7 @@
     ledger.append(more);
   }
   if (D.ledger.rest) ledger.append(h("p", "note", D.ledger.rest));
-  ledger.append(h("p", "note", `${D.ledger.unit}; ${D.ledger.sum}.`));
+  ledger.append(h("p", "note", D.ledger.sum));
 
   // ---- charts of what repeats ------------------------------------------------------------------------------------
   function chart(t) {
@@ -158,7 +153,7 @@
     const root = s("svg", { viewBox: "0 0 360 126", role: "img", "aria-label": `${t.title}: ${c.caption}` });
     const [low, high] = c.range;
     const y = c.log ? (v) => y1 - (y1 - y0) * Math.log(Math.max(v, low) / low) / Math.log(high / low)
-      : (v) => y1 - (y1 - y0) * v / high;
+      : (v) => y1 - (y1 - y0) * (v - low) / (high - low);
     const x = (at) => x0 + (x1 - x0) * at / Math.max(G.total, 1);
     root.append(s("rect", { x: x0, y: y(c.p90), width: 356 - x0, height: Math.max(1, y(c.p10) - y(c.p90)), class: "band" }));
     root.append(s("line", { x1: x0, x2: 356, y1: y1, y2: y1, class: "rule" }), s("line", { x1: x0, x2: x0, y1: y0, y2: y1, class: "rule" }));
@@ -176,7 +171,7 @@
     const label = (v, at) => root.append(s("text", { x: x0 - 5, y: at, "text-anchor": "end" }, fmt(v)));
     label(high - 1, y0 + 4);
     if (y(c.median) > y0 + 14 && y(c.median) < y1 - 10) label(c.median, y(c.median) + 4);
-    label(c.log ? low : 0, y1 + 2);
+    label(low, y1 + 2);
     root.append(s("text", { x: x0, y: 121 }, "0"), s("text", { x: x1, y: 121, "text-anchor": "end" }, `${fmt(G.total)} into the interval`),
       s("text", { x: 356, y: 121, "text-anchor": "end" }, "how many"));
     return root;
@@ -205,7 +200,7 @@
       for (const text of texts) if (text) more.append(h("li", "", h("b", "", head), text));
     }
     a.append(more);
-    if (t.thing >= 0) a.append(button("", () => { choose(t.thing); reveal(); }, "show on the axis"));
+    if (t.thing >= 0) a.append(button("go", () => { choose(t.thing); reveal(); }, "show on the axis"));
     said.append(a);
   }
   if (D.statements.length) byId("statements").append(said); else byId("statements").hidden = true;
@@ -227,7 +222,7 @@
     const table = h("table", "");
     if (b.head.length) table.append(h("thead", "", h("tr", "", ...b.head.map((x) => h("th", "", x)))));
     const body = h("tbody", "");
-    for (const row of b.rows) body.append(h("tr", "", ...row.map((x) => h("td", "", x))));
+    for (const row of b.rows) body.append(h("tr", "", ...row.map((x) => h("td", x.length < 24 ? "short" : "", x))));
     table.append(body);
     const e = h("details", "", h("summary", "", b.title), h("div", "scroll", table));
     if (b.count > b.rows.length) e.append(h("p", "note", `${b.count - b.rows.length} more: see the JSON report`));
@@ -280,7 +275,7 @@
     if (S.piece) {
       const p = S.piece;
       head.textContent = "Event";
-      panel.append(head, h("p", "kind", swatch(p.name.f), p.name.c), h("h3", "", p.name.t || p.name.c), facts(p.facts));
+      panel.append(head, h("p", "kind", p.name.f < 0 ? null : swatch(p.name.f), p.name.c), h("h3", "", p.name.t || p.name.c), facts(p.facts));
       const acts = h("div", "acts");
       if (p.name.line >= 0) acts.append(button("", () => choose(p.name.line), "its line of the ledger"));
       acts.append(button("", clear, "clear"));
@@ -288,7 +283,9 @@
       return;
     }
     head.textContent = `${KIND[t.kind]} ${t.id}`;
-    panel.append(head, h("p", "kind", swatch(t.family), `${t.category}: ${t.meaning}`), h("h3", "", t.title), facts(t.facts));
+    panel.append(head, h("p", "kind", swatch(t.family), `${t.category}: ${t.meaning}`), h("h3", "", t.title));
+    if (t.text) panel.append(h("p", "text told", t.text));
+    panel.append(facts(t.facts));
     if (S.link) panel.append(h("h4", "", "This gap"), facts(S.link.facts));
     const acts = h("div", "acts");
     if (t.members && G.axis) {
@@ -297,7 +294,7 @@
     acts.append(button("", clear, "clear"));
     panel.append(acts);
     if (t.chart) panel.append(chart(t), h("p", "note", t.chart.caption));
-    if (t.text) panel.append(h("h4", "", "Statement"), h("p", "text", t.text));
+    if (t.where) panel.append(h("h4", "", "Where"), h("p", "text", t.where));
     if (t.predicts.length) panel.append(h("h4", "", "Predicts"), list("plain", t.predicts));
     if (t.refuted.length) panel.append(h("h4", "", "Refuted by"), list("plain", t.refuted));
     if (t.links.length) {
@@ -374,7 +371,7 @@
     y += 8;
     lanes.forEach((l, i) => {
       if (!l.main && !all) return;
-      const caption = l.kind === "idle" ? `waiting: ${l.title}` : l.title;
+      const caption = l.kind === "idle" ? `${l.title} waits` : l.title;
       l.rows.forEach((r, k) => { if (r.n || k === 0) add(l.kind, ROW, r, k ? "" : caption, i, k); });
       y += 8;
     });
@@ -452,8 +449,9 @@
         for (const p of G.phases) {
           const a = Math.max(gutter, X(p.s)), w = Math.min(W, X(p.s + p.d)) - a;
           if (w <= 0) continue;
-          ctx.fillStyle = fill[p.f].pattern; ctx.fillRect(a, r.y, Math.max(0.9, w - 0.6), r.height);
-          if (w > 34) text(p.t, a + 4, r.y + r.height / 2 + 4, w - 8, fill[p.f].over);
+          const f = fill[p.f] || { pattern: ink.line, over: ink.ink };
+          ctx.fillStyle = f.pattern; ctx.fillRect(a, r.y, Math.max(0.9, w - 0.6), r.height);
+          if (w > 34) text(p.t, a + 4, r.y + r.height / 2 + 4, w - 8, f.over);
         }
       } else pieces(r.data, r.y, r.height);
       ctx.restore();
@@ -496,7 +494,7 @@
       }
       last = b; lastLane = path.lane[i];
     }
-    if (joins && joins < 400) ctx.stroke();
+    if (joins && joins < W / 9) ctx.stroke();
     ctx.globalAlpha = 1;
     for (const [x, y, w] of bars) ctx.fillRect(x, y, w, 3);
   }
@@ -640,6 +638,7 @@
     const bar = h("div", "toolbar");
     const b = (label, title, act) => { const e = button("", act, label); e.title = title; e.setAttribute("aria-label", title); return e; };
     bar.append(b("−", "wider", () => zoom(2)), b("+", "closer", () => zoom(0.5)), b("whole interval", "the whole interval", () => setView(0, G.total)));
+    if (G.work) bar.append(b("device work", "from the first device op to the end of the last", () => setView(...G.work)));
     if (lanes.some((l) => !l.main)) {
       const e = b(`all ${lanes.length} lanes`, "show or hide the lesser lanes", () => { all = !all; e.firstChild.textContent = all ? "main lanes" : `all ${lanes.length} lanes`; layout(); draw(); });
       bar.append(e);
