@@ -62,6 +62,7 @@ class Options:
     step: str | None = None
     offset: str | None = None
     tz: str | None = None
+    columns: str | None = None
     nsys: str | None = None
     server: str = "auto"
     cache: bool = True
@@ -189,7 +190,9 @@ def whatif(
 
 
 def _inquire(case: Case, options: Options, progress: Callable[[str], None]) -> _Inquiry:
-    artifacts = load_evidence(case, tz=options.tz, nsys=options.nsys, cache=options.cache, progress=progress)
+    artifacts = load_evidence(
+        case, tz=options.tz, nsys=options.nsys, cache=options.cache, columns=options.columns, progress=progress
+    )
     progress("accounting for the interval")
     traces = [a for a in artifacts if isinstance(a.content, Trace)]
     logs = [a for a in artifacts if isinstance(a.content, RequestLog)]

@@ -17,8 +17,10 @@ import tomlkit
 
 from scopedown import read
 from scopedown.errors import InputError, UsageError
-from scopedown.read import READERS, detect, expand, open_source
-from scopedown.read.base import Artifact
+from scopedown.read import OF_RUNS, READERS, detect, expand, open_source
+from scopedown.read.base import Artifact, Source
+from scopedown.read.bench_custom import CustomRequests
+from scopedown.read.columns import parse_columns
 from scopedown.read.unknown import looks_like
 from scopedown.symptom import Symptom, parse_symptom
 from scopedown.units import parse_duration, show_bytes
@@ -36,7 +38,7 @@ __all__ = [
 ]
 
 _TABLES = ("symptom", "contract", "evidence", "sha256")
-_ENTRY_KEYS = ("path", "kind", "offset", "sha256")
+_ENTRY_KEYS = ("path", "kind", "offset", "columns", "sha256")
 _ZONE = re.compile(r"(UTC)?[+-]\d\d:?\d\d|UTC|[A-Za-z_]+(/[A-Za-z_+\-0-9]+)+")
 
 
@@ -51,6 +53,8 @@ class EvidencePath:
     """Added to the artifact's times to bring them onto the axis of the case."""
     zone: str | None = None
     """Zone of local times (``offset = "+02:00"``)."""
+    columns: str | None = None
+    """Column mapping of a request log of one's own, or the run of a file with several (``read/columns.py``)."""
     sha256: str | None = None
     """As recorded when the case was made."""
     source: str = "command line"
@@ -74,10 +78,11 @@ def load(paths: Sequence[str | Path], symptom: Mapping[str, Any] | None = None) 
     return case_from_files(paths, symptom)
 
 
-def load_case(path: str | Path, symptom: Mapping[str, Any] | None = None) -> Case:
+def load_case(path: str | Path, symptom: Mapping[str, Any] | None = None, columns: str | None = None) -> Case:
     """The case of a folder (or of its ``case.toml``). Raises InputError that names the entry at fault.
 
     ``symptom``: keys that are said instead of those of the file; with a metric among them they replace the whole.
+    ``columns``: for evidence whose entry states none.
     """
     path = Path(path)
     folder = path.parent if path.name == "case.toml" else path
@@ -100,7 +105,7 @@ def load_case(path: str | Path, symptom: Mapping[str, Any] | None = None) -> Cas
             EvidencePath(p, sha256=_text(hashes, p.relative_to(folder).as_posix()), source="evidence/")
             for p in expand([folder / "evidence"] if (folder / "evidence").is_dir() else [])
         ]
-    usable, odd = _known(evidence)
+    usable, odd = _known(evidence, columns)
     if not usable:
         what = f": {odd[0]}" if odd else ""
         raise InputError(folder, "evidence/", f"no readable evidence{what}", "put a request log or a report there")
@@ -111,14 +116,18 @@ def case_from_files(
     paths: Iterable[str | Path],
     symptom: Symptom | Mapping[str, Any] | None = None,
     contract: Mapping[str, str] | None = None,
+    columns: str | None = None,
 ) -> Case:
-    """A case without a folder, from files, folders or globs. A folder's unknown files are left out with a warning."""
+    """A case without a folder, from files, folders or globs. A folder's unknown files are left out with a warning.
+
+    ``columns``: the mapping for request logs of one's own, or the run of a file with several (``read/columns.py``).
+    """
     paths = list(paths)
     evidence: list[EvidencePath] = []
     for item in paths:
         named = Path(item).is_file()
         evidence += [EvidencePath(p, source="command line" if named else "folder") for p in expand([item])]
-    usable, odd = _known(evidence)
+    usable, odd = _known(evidence, columns)
     if not usable:
         raise InputError(
             ", ".join(map(str, paths)) or ".",
@@ -136,17 +145,20 @@ def load_evidence(
     tz: str | None = None,
     nsys: str | None = None,
     cache: bool = True,
+    columns: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Artifact]:
     """Every file of the case, read. Raises InputError where one breaks its format or changed since it was recorded.
 
-    ``tz``: zone of local times where the case states none; ``nsys``, ``cache``: as for ``read.load``; ``progress`` is
-    told which file begins.
+    ``tz`` and ``columns``: where the case states none; ``nsys``, ``cache``: as for ``read.load``; ``progress`` is told
+    which file begins.
     """
     artifacts = []
     for item in case.evidence:
         progress(f"reading {item.path.name} ({show_bytes(_size(item.path))})")
-        artifact = read.load(item.path, kind=item.kind, tz=item.zone or tz, nsys=nsys, cache=cache)
+        artifact = read.load(
+            item.path, kind=item.kind, tz=item.zone or tz, nsys=nsys, cache=cache, columns=item.columns or columns
+        )
         if item.sha256 is not None and item.sha256.lower() != artifact.sha256:
             raise InputError(
                 item.path,
@@ -174,11 +186,13 @@ def write_case(
     *,
     contract: Mapping[str, str] | None = None,
     reference: bool = False,
+    columns: str | None = None,
 ) -> Path:
     """Make a case folder and return its ``case.toml``.
 
     Evidence is copied into ``evidence/`` (hashes in ``[sha256]``), or with ``reference`` stays where it is
-    (``[[evidence]]`` with path and hash). Raises InputError rather than overwrite anything.
+    (``[[evidence]]`` with path and hash). ``columns`` goes into the entry of each file that it makes readable. Raises
+    InputError rather than overwrite anything.
     """
     folder = Path(folder)
     toml = folder / "case.toml"
@@ -193,20 +207,38 @@ def write_case(
         document["contract"] = dict(contract)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        mapped = {s.path: columns for s in sources if columns and _uses(s, columns)}
         if reference:
-            entries = tomlkit.aot()
-            for s in sources:
-                entry = tomlkit.table()
-                entry["path"], entry["sha256"] = str(s.path.resolve()), s.sha256
-                entries.append(entry)
-            if sources:
-                document["evidence"] = entries
-        elif sources:
-            document["sha256"] = _copy([s.path for s in sources], folder / "evidence")
+            files = {str(s.path.resolve()): (s.sha256, mapped.get(s.path)) for s in sources}
+        else:
+            copies = _copy([s.path for s in sources], folder / "evidence") if sources else {}
+            files = {k: (v, mapped.get(s.path)) for (k, v), s in zip(copies.items(), sources, strict=True)}
+        if files and (reference or mapped):
+            document["evidence"] = _table(files)
+        elif files:
+            document["sha256"] = {k: v for k, (v, _) in files.items()}
         _write_new(toml, tomlkit.dumps(document))
     except OSError as error:
         raise InputError(folder, "", f"cannot be written ({error.strerror})", "choose another folder") from None
     return toml
+
+
+def _uses(source: Source, columns: str) -> bool:
+    """Whether the mapping has a say in how the file is read."""
+    reader = detect(source, columns)
+    return isinstance(reader, CustomRequests) or (isinstance(reader, OF_RUNS) and reader.run is not None)
+
+
+def _table(files: Mapping[str, tuple[str, str | None]]) -> Any:
+    """``[[evidence]]`` of ``{path: (hash, columns)}``."""
+    entries = tomlkit.aot()
+    for path, (sha256, columns) in files.items():
+        entry = tomlkit.table()
+        entry["path"], entry["sha256"] = path, sha256
+        if columns is not None:
+            entry["columns"] = columns
+        entries.append(entry)
+    return entries
 
 
 def _read_toml(toml: Path) -> dict[str, Any]:
@@ -249,14 +281,22 @@ def _entries(toml: Path, folder: Path, entries: Any) -> list[EvidencePath]:
             shift = None if offset is None else parse_duration(offset)
         except UsageError as error:
             raise InputError(toml, where, str(error), 'write for example offset = "-3.2 ms"') from None
-        found.append(EvidencePath(path, entry.get("kind"), shift, zone, entry.get("sha256"), "case.toml"))
+        columns = entry.get("columns")
+        try:
+            _ = columns is None or parse_columns(columns)
+        except UsageError as error:
+            raise InputError(toml, where, str(error), "correct columns") from None
+        found.append(
+            EvidencePath(path, entry.get("kind"), shift, zone, columns, sha256=entry.get("sha256"), source="case.toml")
+        )
     return found
 
 
-def _known(evidence: Iterable[EvidencePath]) -> tuple[tuple[EvidencePath, ...], list[str]]:
+def _known(evidence: Iterable[EvidencePath], columns: str | None) -> tuple[tuple[EvidencePath, ...], list[str]]:
     """The files that a reader recognises, and a line for each other one. A file that was named must be known."""
     usable, odd = [], []
-    for item in evidence:
+    for entry in evidence:
+        item = entry if entry.columns is not None else replace(entry, columns=columns)
         named = item.source in ("case.toml", "command line")
         try:
             source = open_source(item.path)
@@ -265,7 +305,7 @@ def _known(evidence: Iterable[EvidencePath]) -> tuple[tuple[EvidencePath, ...], 
                 raise
             odd.append(str(error))
             continue
-        if item.kind is not None or detect(source) is not None:
+        if item.kind is not None or detect(source, item.columns) is not None:
             usable.append(item)
             continue
         what, do = looks_like(source.head)

@@ -12,7 +12,7 @@ import numpy as np
 
 from scopedown.account.population import members, nearest_rank
 from scopedown.read import detect, expand, load, open_source
-from scopedown.read.base import STATUSES, Artifact, RequestLog
+from scopedown.read.base import STATUSES, Artifact, RequestLog, Summary
 from scopedown.read.unknown import looks_like
 from scopedown.terms import Metric, Scope, Status
 from scopedown.trace.coverage import coverage, merged
@@ -35,7 +35,8 @@ class InspectedDevice(msgspec.Struct, kw_only=True):
 
 
 class InspectedRequests(msgspec.Struct, kw_only=True):
-    """Percentiles are nearest rank over ok requests without warm-up; null where the log has no value."""
+    """Percentiles are nearest rank over ok requests without warm-up, of a summary the tool's own; null where there is no
+    value."""
 
     count: int
     ok: int
@@ -65,14 +66,15 @@ class Inspected(msgspec.Struct, kw_only=True):
     warnings: list[str]
 
 
-def inspect(paths: Iterable[str | Path]) -> list[Inspected]:
-    """One result a file, folders and globs expanded. Raises InputError for a file that is missing or broken."""
-    return [_inspect(path) for path in expand(paths)]
+def inspect(paths: Iterable[str | Path], columns: str | None = None) -> list[Inspected]:
+    """One result a file, folders and globs expanded; ``columns``: as for ``read.load``. Raises InputError for a file
+    that is missing or broken."""
+    return [_inspect(path, columns) for path in expand(paths)]
 
 
-def _inspect(path: Path) -> Inspected:
+def _inspect(path: Path, columns: str | None) -> Inspected:
     source = open_source(path)
-    if detect(source) is None:
+    if detect(source, columns) is None:
         what, do = looks_like(source.head)
         return Inspected(
             path=str(path),
@@ -93,7 +95,7 @@ def _inspect(path: Path) -> Inspected:
             cannot_establish=[],
             warnings=[],
         )
-    return of_artifact(load(path))
+    return of_artifact(load(path, columns=columns))
 
 
 def of_artifact(artifact: Artifact) -> Inspected:
@@ -115,7 +117,7 @@ def of_artifact(artifact: Artifact) -> Inspected:
         devices=[] if trace is None else _devices(trace),
         coverage=None if trace is None else asdict(coverage(trace)),
         launches=list(artifact.extra.get("launches", ())),
-        requests=None if log is None else _requests(log),
+        requests=_summary(content) if isinstance(content, Summary) else None if log is None else _requests(log),
         can_establish=list(artifact.can_establish),
         cannot_establish=list(artifact.cannot_establish),
         warnings=list(artifact.warnings),
@@ -151,6 +153,22 @@ def _requests(log: RequestLog) -> InspectedRequests:
         ttft_ns=_percentiles(log, Metric.TTFT),
         tpot_ns=_percentiles(log, Metric.TPOT),
         e2e_ns=_percentiles(log, Metric.E2E),
+    )
+
+
+def _summary(s: Summary) -> InspectedRequests | None:
+    """The tool's own statistics, those that it states."""
+    if s.completed is None:
+        return None
+    ttft, tpot, e2e = (
+        {str(k): v for k, v in s.values.get(m, {}).items()} for m in (Metric.TTFT, Metric.TPOT, Metric.E2E)
+    )
+    return InspectedRequests(
+        count=s.completed + (s.failed or 0),
+        ok=s.completed,
+        ttft_ns=ttft or None,
+        tpot_ns=tpot or None,
+        e2e_ns=e2e or None,
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SYMPTOM = ("metric", "statistic", "request", "observed", "target", "objective", "load")
 #: Flags that become the fields of ``scopedown.answer.Options`` of the same name.
-OPTIONS = ("begin", "end", "range", "step", "offset", "tz", "nsys", "server", "cache", "scope", "save")
+OPTIONS = ("begin", "end", "range", "step", "offset", "tz", "columns", "nsys", "server", "cache", "scope", "save")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reading = parser.add_argument_group("reading")
     reading.add_argument("--offset", metavar="TIME", help="add this to the log's clock to get the trace's")
     reading.add_argument("--tz", metavar="ZONE", help="time zone of a monitor log without one: 'Europe/Paris'")
+    add_columns(reading)
     reading.add_argument("--nsys", metavar="PATH", help="the nsys that exports .nsys-rep files")
     reading.add_argument(
         "--server", default="auto", metavar="NAME[==VERSION]",
@@ -46,6 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     reading.add_argument("--no-cache", dest="cache", action="store_false", help="read every file anew")
     reading.add_argument("--scope", choices=[str(s) for s in Scope], help="ask for this scope anyway")
+
+
+def add_columns(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    parser.add_argument(
+        "--columns", metavar="MAPPING",
+        help="read a request log of your own: 'sent=start:s,ttft=ttft_ms:ms,end=end:s,output_tokens=n'; or of a file "
+        "with several runs the N-th: 'run=N'",
+    )  # fmt: skip
 
 
 def load_case(args: argparse.Namespace) -> Case:
@@ -65,11 +74,11 @@ def load_case(args: argparse.Namespace) -> Case:
     if len(folders) > 1:
         raise UsageError(f"{len(folders)} cases at once ({', '.join(map(str, folders))}): one case, one question")
     if not folders:
-        return case.case_from_files(args.paths, stated)
-    found = case.load_case(folders[0])
+        return case.case_from_files(args.paths, stated, columns=args.columns)
+    found = case.load_case(folders[0], columns=args.columns)
     extra = [p for p in paths if p not in folders]
     if extra:
-        more = case.case_from_files(extra)
+        more = case.case_from_files(extra, columns=args.columns)
         found = replace(found, evidence=(*found.evidence, *more.evidence), warnings=(*found.warnings, *more.warnings))
     if stated:
         found = replace(found, symptom=parse_symptom(_restated(found, stated)))

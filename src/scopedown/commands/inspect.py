@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from scopedown.commands.evidence import add_columns
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -19,13 +21,14 @@ class Inspect:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("paths", nargs="+", metavar="FILE", help="files, folders or patterns")
         parser.add_argument("--json", action="store_true", help="print a list, one object a file")
+        add_columns(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         import msgspec
 
         from scopedown.inspection import inspect
 
-        found = inspect(args.paths)
+        found = inspect(args.paths, args.columns)
         if args.json:
             sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
             return 0

@@ -6,6 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
+from scopedown.commands.evidence import add_columns
 from scopedown.errors import UsageError
 from scopedown.terms import Metric, Objective, Statistic
 
@@ -31,13 +32,21 @@ class New:
         parser.add_argument(
             "--reference", action="store_true", help="leave the evidence where it is: record path and hash"
         )
+        add_columns(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from scopedown.case import write_case
         from scopedown.symptom import KEYS
 
         symptom = {key: value for key in KEYS if (value := getattr(args, key, None)) is not None}
-        toml = write_case(args.folder, symptom, args.paths, contract=_fields(args.contract), reference=args.reference)
+        toml = write_case(
+            args.folder,
+            symptom,
+            args.paths,
+            contract=_fields(args.contract),
+            reference=args.reference,
+            columns=args.columns,
+        )
         print(f"wrote {toml}")
         if not args.paths:
             print(f"put evidence into {shlex.quote(str(args.folder / 'evidence'))}")

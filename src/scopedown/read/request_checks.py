@@ -122,7 +122,7 @@ def _too_fast(log: RequestLog) -> str:
         return ""
     return (
         f"{int(fast.sum())} of {len(log)} requests have their first token faster than {PREFILL_ROOF:.0e} input "
-        f"tokens/s (first: {log.id[int(np.argmax(fast))]!r}): cached or not what the stamp says; statistics are without them"
+        f"tokens/s (first: {log.id[int(np.argmax(fast))]!r}): cached, or a wrong stamp; statistics are without them"
     )
 
 
