@@ -62,7 +62,16 @@ class Replay:
         self.rows = np.flatnonzero(used)
         self.items = {t: self._of_thread(t) for t in range(len(graph.trace.threads))}
         self.begin = np.maximum(c.start, lo)
+        self.leading = self._leading()
         self._bound_lags()
+
+    def _leading(self) -> set[int]:
+        """Threads whose results the end of the interval needs: its own, and those that hand over to one of them."""
+        found, more = set[int](), {self.end_thread}
+        while more:
+            found |= more
+            more = {h.giver for h in self.graph.handovers if h.thread in more} - found
+        return found
 
     def _previous(self) -> Ints:
         """For each op the one before it on its stream. Where ops of a stream overlap, one that ended before the
@@ -163,6 +172,8 @@ class _Run:
         self.g, self.ops, self.c = g, g.trace.ops, g.calls
         k, n_ops, n_calls = len(scenarios), len(self.ops), len(self.c)
         self.k = k
+        # A result that nobody waits for on the way is still there at the end.
+        self.owed = np.full(k, replay.lo, np.int64)
         self.call_begin = np.zeros((k, n_calls), np.int64)
         self.op_end = np.broadcast_to(self.ops.end, (k, n_ops)).copy() if n_ops else np.zeros((k, 0), np.int64)
         self.op_begin = np.broadcast_to(self.ops.start, (k, n_ops)).copy() if n_ops else np.zeros((k, 0), np.int64)
@@ -212,7 +223,7 @@ class _Run:
             beyond = max(int(self.ops.end[r.end_op]) - r.hi, 0)
             return self.op_end[:, r.end_op] - beyond - r.lo
         self._thread(r.end_thread, None)
-        return self._shifted(r.end_thread, np.array([r.hi]))[:, 0] - r.lo
+        return np.maximum(self._shifted(r.end_thread, np.array([r.hi]))[:, 0], self.owed) - r.lo
 
     def _shifted(self, thread: int, times: Ints) -> Ints:
         """Recorded instants on a thread after the last wait that ends before the first of them, under each scenario:
@@ -306,6 +317,9 @@ class _Run:
         for k, s in enumerate(self.scenarios):
             if s.calls is not None and s.calls[call]:
                 leave[k] = begin[k] + int(np.rint((leave[k] - begin[k]) * s.keep))
+                if thread in self.r.leading and end <= self.r.hi:
+                    ops = np.array([op, *self.c.awaited_too.get(call, ())])
+                    self.owed[k] = max(self.owed[k], int(self.op_end[k, ops].max()))
         self._anchor(thread, end, leave)
 
     def _ended(self, op: int, begin: Ints, thread: int) -> Ints:
