@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from scopedown.account import scenarios
+from scopedown.account import scenarios, summarised
 from scopedown.account.account import Account, LedgerLine, ledger_lines
 from scopedown.account.choose import Interval, Where, choose, median_step, step_account
 from scopedown.account.groups import Group, nearest
@@ -30,7 +30,7 @@ from scopedown.decide.select import Selection, select
 from scopedown.decide.situation import Situation
 from scopedown.errors import UsageError
 from scopedown.picture import Picture
-from scopedown.read.base import Artifact, MonitorLog, RequestLog
+from scopedown.read.base import Artifact, MonitorLog, RequestLog, Summary
 from scopedown.report import (
     Contract,
     DecisionReport,
@@ -209,7 +209,14 @@ def _inquire(case: Case, options: Options, progress: Callable[[str], None]) -> _
         _offset(options, logs[0] if logs else None),
     )
     assert monitor is None or isinstance(monitor, MonitorLog)
-    interval = choose(case.symptom, log, timeline, monitor, where)
+    summaries = [a.content for a in artifacts if isinstance(a.content, Summary)]
+    summary = summarised.best(summaries, case.symptom) if log is None else None
+    if summary is not None and timeline is None:
+        interval = summarised.interval(summary, case.symptom)
+    else:
+        interval = choose(case.symptom, log, timeline, monitor, where)
+    if summary is not None and interval.chosen is None:
+        interval.chosen = summarised.chosen(summary, case.symptom)
     if log is not None and interval.row is not None and timeline is not None:
         own = log.id[interval.row]
         interval.account = with_owners(interval.account, {own}, set(log.id) - {own})
@@ -231,6 +238,9 @@ def _inquire(case: Case, options: Options, progress: Callable[[str], None]) -> _
         if artifact is not None:
             evidence[role] = str(artifact.path)
     situation = _situation(case, interval, log, monitor, covered, evidence)
+    if summary is not None and case.symptom is not None:
+        situation = replace(situation, confirmation=summarised.confirm(case.symptom, interval.chosen))
+    situation = replace(situation, summary=summary)
     return _Inquiry(case, artifacts, timeline, interval, situation, covered)
 
 

@@ -115,6 +115,9 @@ def _rate_met(s: Situation) -> bool:
     if y is None or y.target_rate is None or s.recapture:
         return False
     rate = y.observed_rate
+    if s.summary is not None and y.metric in (Metric.REQUEST_THROUGHPUT, Metric.TOKEN_THROUGHPUT):
+        stated = s.summary.request_rate if y.metric is Metric.REQUEST_THROUGHPUT else s.summary.output_rate
+        rate = rate if stated is None else stated
     if s.load is not None and y.metric is Metric.REQUEST_THROUGHPUT:
         rate = s.load.achieved_rps
     if s.load is not None and y.metric is Metric.TOKEN_THROUGHPUT and s.load.output_tps is not None:
@@ -139,7 +142,7 @@ def _winner(candidates: list[Candidate], material: int) -> Candidate | None:
 def _captured_at(s: Situation) -> Scope:
     """What has to be recorded again: the trace where there is one or should be, else the log."""
     unseen = s.account.ns_of(Category.UNACCOUNTED, Category.OUTSIDE_CAPTURE)
-    if s.log is not None and s.account.timeline is None and (not unseen or s.row is None):
+    if s.account.timeline is None and (s.summary is not None or (s.log is not None and (not unseen or s.row is None))):
         return Scope.APPLICATION
     return Scope.TIMELINE
 
@@ -152,6 +155,10 @@ def _unreachable(s: Situation, kind: Kind) -> int:
 
 def _candidates(s: Situation, families: list[Family]) -> Iterator[Candidate]:
     a = s.account
+    if s.summary is not None and a.timeline is None:
+        if ns := s.path_ns(Category.UNACCOUNTED):
+            yield Candidate(Kind.MEASURE, Scope.APPLICATION, ns, ns, (Category.UNACCOUNTED,))
+        return
     if not s.is_latency and s.log is not None and a.timeline is None:
         yield from _of_load(s)
         return

@@ -11,7 +11,7 @@ from scopedown.account.laws import Load, QueueEstimate
 from scopedown.account.phases import PhaseDifference
 from scopedown.account.population import Chosen, Place
 from scopedown.account.repeats import Confirmation, FirstWave
-from scopedown.read.base import MonitorLog, RequestLog
+from scopedown.read.base import MonitorLog, RequestLog, Summary
 from scopedown.symptom import Symptom
 from scopedown.terms import CATEGORIES, HOST_WITHOUT_CAUSE, Category, Metric
 from scopedown.trace.coverage import Coverage
@@ -27,6 +27,8 @@ class Situation:
     log: RequestLog | None = None
     row: int | None = None
     """The accounted request in the log."""
+    summary: Summary | None = None
+    """Statistics of a tool, where no log has the requests."""
     chosen: Chosen | None = None
     place: Place | None = None
     confirmation: Confirmation | None = None

@@ -16,7 +16,7 @@ from scopedown.decide.rules.late_client import from_send, in_words, lateness, na
 from scopedown.decide.rules.neighbour_work import in_flight, owners_on_path
 from scopedown.decide.rules.partial_capture import HOLES, holes
 from scopedown.decide.situation import Situation
-from scopedown.read.base import STATUSES, UNKNOWN, RequestLog
+from scopedown.read.base import PREFILL_ROOF, STATUSES, UNKNOWN, RequestLog
 from scopedown.symptom import Symptom
 from scopedown.terms import Category, Metric, Statistic, Status
 from scopedown.trace.model import DeviceOps, HostKind
@@ -36,7 +36,7 @@ GIVES_WORK = [ApiMeaning.LAUNCH, ApiMeaning.GRAPH_LAUNCH, ApiMeaning.COPY, ApiMe
 
 def warnings(s: Situation) -> list[str]:
     """Everything a reader has to know before believing the report, what changes most first."""
-    found = [*_of_symptom(s), *_of_client(s), *_of_sample(s), *_of_monitor(s)]
+    found = [*_of_summary(s), *_of_symptom(s), *_of_client(s), *_of_sample(s), *_of_monitor(s)]
     found += [*_of_capture(s), *_of_overhead(s), *_of_question(s)]
     return list(dict.fromkeys(found))
 
@@ -51,11 +51,26 @@ def unknowns(s: Situation) -> list[str]:
     return [*_unknown_of_trace(s), *_unknown_of_log(s), *_unknown_of_machine(s)]
 
 
+def _of_summary(s: Situation) -> Iterator[str]:
+    if s.summary is None:
+        return
+    yield (
+        "a summary is the only evidence of the requests: no phases, no interval of a statistic, no late client and no "
+        "first wave can be seen; keep the requests (for AIPerf profile_export.jsonl, for bench serving --save-detailed "
+        "or --output-details)"
+    )
+    if s.chosen is not None:
+        count = s.chosen.population.get("values")
+        yield f"{count or 'an unknown number of'} values, percentiles as the tool interpolates them"
+
+
 def _of_symptom(s: Situation) -> Iterator[str]:
     y, log = s.symptom, s.log
-    if y is None or log is None or not y.metric.is_latency:
+    if y is None or (log is None and s.summary is None) or not y.metric.is_latency:
         return
-    if y.statistic is Statistic.REQUEST and find(log, y.request) is None:
+    if log is None:
+        pass
+    elif y.statistic is Statistic.REQUEST and find(log, y.request) is None:
         yield f"request {y.request!r} of the symptom is not in the log ({len(log)} requests)"
     elif s.chosen is None and y.metric is not Metric.STEP_TIME:
         yield f"the log has no {y.metric} for this symptom ({len(log)} requests): stamps are absent"
@@ -114,8 +129,15 @@ def _of_sample(s: Situation) -> Iterator[str]:
     failed = count["errors"] + count["cancelled"]
     if failed and failed >= FAILURES * count["requests"]:
         yield f"{failed} of {count['requests']} requests failed or were cancelled: the latencies are those of the rest"
-    if count["excluded"]:
-        yield f"{count['excluded']} requests have no {y.metric}: their stamps are absent, the statistic is without them"
+    fast = int((log.too_fast & ~log.warmup).sum()) if y.metric in (Metric.TTFT, Metric.E2E) else 0
+    if fast:
+        yield (
+            f"{fast} requests have their first token faster than any device can prefill ({PREFILL_ROOF:.0e} input "
+            f"tokens/s): cached, or a wrong stamp; the {y.metric} is without them"
+        )
+    if count["excluded"] > fast:
+        absent = count["excluded"] - fast
+        yield f"{absent} requests have no {y.metric}: their stamps are absent, the statistic is without them"
 
 
 def _of_monitor(s: Situation) -> Iterator[str]:
@@ -366,7 +388,9 @@ def _unknown_of_log(s: Situation) -> Iterator[str]:
     log, y = s.log, s.symptom
     if log is None:
         if y is not None and y.metric.is_latency:
-            yield "whether the symptom repeats, and how long it queued: there is no request log"
+            known = s.confirmation is not None and s.confirmation.confirmed
+            repeats = "" if known else "whether the symptom repeats, and "
+            yield f"{repeats}how long it queued: there is no request log"
         return
     if (log.arrival == UNKNOWN).all():
         yield "whether the client sent on schedule: the log has no intended arrivals"

@@ -57,6 +57,8 @@ _REMEDY = {
 def question_of(s: Situation, x: Selection) -> Question | None:
     """What the next measurement is to answer; None takes the scope's first question."""
     categories = x.winner.categories if x.winner is not None else ()
+    if s.summary is not None and x.scope is Scope.APPLICATION and s.account.timeline is None:
+        return Question.CLIENT
     if x.kind is Kind.RECAPTURE:
         return Question.TIMELINE if x.scope is Scope.TIMELINE else Question.STAMPS
     if Category.CLIENT in categories or (Category.QUEUE in categories and x.kind is Kind.CHANGE):
@@ -69,7 +71,6 @@ def question_of(s: Situation, x: Selection) -> Question | None:
         return Question.OS
     if x.scope is Scope.TIMELINE:
         return Question.TIMELINE
-    del s
     return None
 
 
@@ -78,6 +79,8 @@ def question(s: Situation, x: Selection, families: list[Family]) -> str:
     c = x.winner
     if x.kind is Kind.ENOUGH:
         return "Is anything left to do? No: the symptom is within its target."
+    if s.summary is not None and x.scope is Scope.APPLICATION and s.account.timeline is None:
+        return f"Which requests make the {show_ns(s.total_ns)}, and in which of their phases? The summary keeps none."
     if x.kind is Kind.RECAPTURE:
         return "What happened in the part of the interval that the evidence does not cover?"
     if c is None:
