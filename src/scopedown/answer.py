@@ -23,7 +23,6 @@ from scopedown.account.scenarios import Cut
 from scopedown.account.timeline import Timeline
 from scopedown.case import Case, load_evidence
 from scopedown.decide import words
-from scopedown.decide.command import next_command
 from scopedown.decide.findings import conclude, find_all
 from scopedown.decide.kernels import Family, families
 from scopedown.decide.select import Selection, select
@@ -338,11 +337,7 @@ def _report(
         reachable_ns=x.reachable_ns,
         question=words.question(focus, x, found),
         why=words.why(focus, x),
-        command=None
-        if x.kind is Kind.ENOUGH
-        else next_command(
-            x.scope, words.question_of(focus, x), context(q.case, focus, x, found, trace, options.server)
-        ),
+        command=words.command(x, words.question_of(focus, x), context(q.case, focus, x, found, trace, options.server)),
         metrics=_metrics(x),
         rejected=words.rejected(focus, x),
     )
@@ -368,6 +363,9 @@ def _report(
             KernelReport(
                 family=f.name,
                 name=f.kernel,
+                name_launches=f.kernel_launches,
+                name_ns=f.kernel_ns,
+                names=f.names,
                 launches=f.launches,
                 total_ns=f.total_ns,
                 critical_ns=f.critical_ns,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
@@ -125,7 +126,7 @@ def case_from_files(
     paths = list(paths)
     evidence: list[EvidencePath] = []
     for item in paths:
-        named = Path(item).is_file()
+        named = Path(item).is_file() or not (Path(item).is_dir() or glob.has_magic(str(item)))
         evidence += [EvidencePath(p, source="command line" if named else "folder") for p in expand([item])]
     usable, odd = _known(evidence, columns)
     if not usable:

@@ -80,7 +80,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)
     first = next((w for w in words if not w.startswith("-")), None)
-    args = build_parser(first if first in dict(COMMANDS) else None).parse_args(words)
+    parser = build_parser(first if first in dict(COMMANDS) else None)
+    args, rest = parser.parse_known_args(words)
+    # Files may stand behind flags as well: argparse takes positional words in one place only.
+    if rest and hasattr(args, "paths") and not any(w.startswith("-") for w in rest):
+        args.paths = [*args.paths, *rest]
+    elif rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         code = int(args.run(args))
         sys.stdout.flush()

@@ -182,7 +182,13 @@ class Law(msgspec.Struct, kw_only=True):
 class KernelReport(msgspec.Struct, kw_only=True):
     family: str
     name: str
+    """The kernel of the family that holds most of its time."""
+    name_launches: int
+    name_ns: int
+    names: int
+    """Different kernels in the family."""
     launches: int
+    """Of the family, in the interval."""
     total_ns: int
     critical_ns: int
     bound_ns: int | None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rules.made import built, of_trace, silent, simulated, told
+from rules.made import built, found, of_trace, silent, simulated, told
 from scopedown.decide.rules.module_load import ModuleLoad
 from scopedown.simulate import SITUATIONS, NsysOptions
 from scopedown.terms import Category, Scope

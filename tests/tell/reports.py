@@ -163,7 +163,7 @@ def worked_example() -> Report:
         ],
         resources=[Resource(name="device 0", capacity="1", busy_ns=42 * MS, share=0.35, saturated=False)],
         laws=[Law(law="Little", left=1.0, right=1.01, residual=0.01, holds=True)],
-        kernels=[KernelReport(family="attention", name="flash_fwd_kernel", launches=32, total_ns=20 * MS,
+        kernels=[KernelReport(family="attention", name="flash_fwd_kernel", name_launches=32, name_ns=20 * MS, names=1, launches=32, total_ns=20 * MS,
                               critical_ns=20 * MS, bound_ns=None, selected=False, representative_launch=None)],
         launch_lead=None,
         steps=None,

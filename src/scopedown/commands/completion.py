@@ -7,7 +7,7 @@ import argparse
 
 class Completion:
     name = "completion"
-    help = 'print the completion script for a shell: eval "$(scopedown completion bash)"'
+    help = "print the completion script of a shell"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))

@@ -69,7 +69,11 @@ def next_command(scope: Scope, question: Question | None = None, context: Contex
     asked, context = question or FIRST[scope], context or Context()
     if asked in (Question.KERNEL, Question.LINES) and context.kernel_name and is_collective(context.kernel_name):
         asked = Question.RANKS
+    if asked in (Question.FRAMEWORK, Question.PYTHON) and not context.python:
+        asked = Question.OS
     command = _MAKERS[asked](context)
+    if context.server is Server.PLAIN:
+        command.needs.append("for a model server name it: --server vllm, sglang or trtllm, with ==VERSION")
     if any("MODEL" in step.argv for step in command.steps):
         command.needs.append("your model in place of MODEL, and your server's own options behind it")
     if any('"PROMPT"' in word for step in command.steps for word in step.argv):

@@ -16,6 +16,7 @@ from scopedown.read.base import UNKNOWN
 from scopedown.terms import Metric, Scope
 from scopedown.trace.model import Trace
 
+_PYTHON = re.compile(r"python|pt_main|ray|torchrun|vllm|sglang|trtllm|EngineCore|simulat", re.IGNORECASE)
 _SIGNS = (
     (Server.VLLM, re.compile(r"\bvllm\b|vllm::", re.IGNORECASE)),
     (Server.SGLANG, re.compile(r"\bsglang\b|sgl_kernel|sgl_", re.IGNORECASE)),
@@ -56,8 +57,11 @@ def context(case: Case, s: Situation, x: Selection, families: list[Family], trac
         if log is not None and row is not None and log.output_tokens[row] != UNKNOWN
         else None
     )
+    program = _program(trace)
     return Context(
         server=server,
+        program=program or ("python", "app.py"),
+        python=program is None,
         version=version,
         model=case.contract.get("model_path"),
         kernel_name=family.kernel if family is not None else None,
@@ -70,6 +74,17 @@ def context(case: Case, s: Situation, x: Selection, families: list[Family], trac
         files=tuple(str(e.path) for e in case.evidence) if case.folder is None else (),
         symptom=_flags(case) if case.folder is None else (),
     )
+
+
+def _program(trace: Trace | None) -> tuple[str, ...] | None:
+    """The program of the capture by its base name, where it is no Python; None where it is, or is unknown."""
+    if trace is None or not len(trace.ops):
+        return None
+    busiest = int(np.bincount(trace.ops.process).argmax())
+    name = trace.processes[busiest].name
+    if not name or _PYTHON.match(name):
+        return None
+    return (f"./{name}",)
 
 
 def _flags(case: Case) -> tuple[str, ...]:

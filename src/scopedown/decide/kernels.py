@@ -29,6 +29,12 @@ class Family:
     """Index of the representative launch among all launches of ``kernel`` in the capture, from 0."""
     median_ns: int
     """Duration of the representative launch."""
+    names: int
+    """Different kernels in the family."""
+    kernel_launches: int
+    """Of ``kernel``, in the interval."""
+    kernel_ns: int
+    """Of ``kernel``, on the path where the family is on it."""
     mask: Mask
     """Its ops in the whole trace."""
 
@@ -50,12 +56,17 @@ def families(account: Account) -> list[Family]:
         mine = np.flatnonzero(inside & (labels == label))
         on_path = path.take(path.label == label)
         s, e = intervals.clip(ops.start[mine], ops.end[mine], lo, hi)
-        # The launch in the middle of the family's critical time, not of its launches: many small ones of another
-        # shape do not stand for the few that hold it.
         pool = np.unique(on_path.op[on_path.op >= 0]) if len(on_path) else mine
+        names, kernel_of = np.unique(ops.name[pool], return_inverse=True)
+        held_by = np.zeros(len(names), np.int64)
+        np.add.at(held_by, kernel_of, ops.end[pool] - ops.start[pool])
+        # The kernel that holds most of the family's critical time, and of its launches the one in the middle of that
+        # time: many small ones of another shape do not stand for the few that hold it.
+        pool = pool[kernel_of == int(held_by.argmax())]
         order = pool[np.argsort(ops.end[pool] - ops.start[pool], kind="stable")]
         held = np.cumsum(ops.end[order] - ops.start[order])
         chosen = int(order[np.searchsorted(held, (held[-1] + 1) // 2)])
+        same = mine[ops.name[mine] == ops.name[chosen]]
         same_name = np.flatnonzero((ops.name == ops.name[chosen]) & (ops.process == ops.process[chosen]))
         found.append(
             Family(
@@ -66,6 +77,9 @@ def families(account: Account) -> list[Family]:
                 int(on_path.ns.sum()),
                 int(np.searchsorted(same_name, chosen)),
                 int(ops.end[chosen] - ops.start[chosen]),
+                len(np.unique(ops.name[mine])),
+                len(same),
+                int(held_by.max()),
                 (ops.kind == OpKind.KERNEL) & (labels == label),
             )
         )

@@ -48,6 +48,8 @@ class Context:
     """Whether the symptom is a training step: the program then calls an optimizer, which counts its steps."""
     ranks: int = 1
     program: tuple[str, ...] = ("python", "app.py")
+    python: bool = True
+    """Whether the program runs in Python: a framework's profiler is of no use otherwise."""
     case: str | None = None
     """The case folder, where there is one: new evidence goes into it."""
     files: tuple[str, ...] = ()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scopedown.decide.command import Question
+from scopedown.decide.command import Context, Question, next_command
 from scopedown.decide.kernels import Family
 from scopedown.decide.select import Bound, Candidate, Selection
 from scopedown.decide.situation import Situation
-from scopedown.report import Rejected
+from scopedown.report import Command, Rejected
 from scopedown.terms import Category, Kind, Scope
 from scopedown.units import show_ns, show_share
 
@@ -72,6 +72,16 @@ def question_of(s: Situation, x: Selection) -> Question | None:
     if x.scope is Scope.TIMELINE:
         return Question.TIMELINE
     return None
+
+
+def command(x: Selection, asked: Question | None, context: Context) -> Command | None:
+    """The commands of the decision; for a change those that measure it afterwards."""
+    if x.kind is Kind.ENOUGH:
+        return None
+    made = next_command(x.scope, asked, context)
+    if x.kind is Kind.CHANGE:
+        made.needs.insert(0, "first the change: these commands measure it afterwards, as it was measured before")
+    return made
 
 
 def question(s: Situation, x: Selection, families: list[Family]) -> str:

@@ -43,9 +43,11 @@ def kernels(report: Report) -> list[str]:
     for k in report.kernels:
         bound = "" if k.bound_ns is None else f", at least {sentences.ms(k.bound_ns)} by its roof"
         picked = f"; profile launch {k.representative_launch}" if k.selected else ""
-        name = f"{clean(k.family, sentences.NAME)}: {clean(k.name, sentences.NAME)}"
-        out.append(f"{name}, {k.launches} launches, {sentences.ms(k.total_ns)}, "
-                   f"{sentences.ms(k.critical_ns)} on the path{bound}{picked}")  # fmt: skip
+        of = f"{k.names} kernels, " if k.names > 1 else ""
+        most = f"; most of it {clean(k.name, sentences.NAME)}"
+        most += f", {k.name_launches} launches, {sentences.ms(k.name_ns)}" if k.names > 1 else ""
+        out.append(f"{clean(k.family, sentences.NAME)}: {of}{k.launches} launches, {sentences.ms(k.total_ns)}, "
+                   f"{sentences.ms(k.critical_ns)} on the path{bound}{most}{picked}")  # fmt: skip
     return out
 
 

@@ -18,7 +18,7 @@ from scopedown.report import (
     SymptomReport,
 )
 from scopedown.tell.clean import clean
-from scopedown.terms import Kind, Metric, Objective, Statistic
+from scopedown.terms import EXPLAINED_BY, RESOLVABLE_BY, Kind, Metric, Objective, Statistic
 
 NAMES = {
     Metric.TTFT: "TTFT",
@@ -126,6 +126,18 @@ def verdict(report: Report) -> str:
     if d.kind is Kind.RECAPTURE:
         return f"recapture at the {d.scope} scope: this evidence cannot answer ({reach} behind it)"
     return "enough: the symptom is within its target"
+
+
+def found(report: Report) -> str:
+    """The largest statement that is about what the decision is about."""
+    d = report.decision
+    if d.kind is Kind.ENOUGH:
+        return ""
+    for statement in report.statements:
+        c = statement.category
+        if EXPLAINED_BY.get(c) is d.scope or d.scope in RESOLVABLE_BY.get(c, ()):
+            return statement.text
+    return ""
 
 
 def rejected(r: Rejected, *, short: bool = False) -> str:

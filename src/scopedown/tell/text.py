@@ -6,6 +6,7 @@ folds it). Colour only where the output is a terminal; names from files are plai
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import NamedTuple, TextIO
 
@@ -93,10 +94,11 @@ def _decision(report: Report, width: int, most: _Most) -> list[Text]:
     out = section("next", [sentences.verdict(report)], width, most=2, style="bold")
     if d.question:
         out += section("", [clean(d.question)], width, most=most.question)
-    if report.statements and d.kind is not Kind.ENOUGH:
-        out += section("found", [clean(report.statements[0].text)], width, most=most.found)
+    found = sentences.found(report)
+    if found:
+        out += section("found", [clean(found)], width, most=most.found, whole=True)
     if d.why:
-        out += section("because", [clean(d.why)], width, most=most.why)
+        out += section("because", [clean(d.why)], width, most=most.why, whole=True)
     heading = "not yet" if d.kind is not Kind.ENOUGH else "narrower"
     for i, r in enumerate(d.rejected[: most.rejected]):
         out += section("" if i else heading, [sentences.rejected(r, short=True)], width, most=1)
@@ -127,6 +129,19 @@ def _remarks(report: Report, width: int, most: int) -> list[Text]:
     if more > 0:
         out += section("", [f"{more} more such remarks: --top 20"], width, most=1)
     return out
+
+
+def _fitting(paragraph: str, room: int, most: int) -> str:
+    """The longest run of clauses from the beginning that fits; the paragraph itself where not even one does."""
+    console = Console(width=room)
+    if len(Text(paragraph).wrap(console, room)) <= most:
+        return paragraph
+    ends = [m.start() for m in re.finditer(r"[.;:](?= )|,(?= [a-z])", paragraph)]
+    for end in reversed(ends):
+        part = paragraph[:end] + " …"
+        if len(Text(part).wrap(console, room)) <= most:
+            return part
+    return paragraph
 
 
 def ledger(report: Report, width: int, most: int) -> list[Text]:
@@ -164,9 +179,14 @@ def _style(category: Category) -> str:
     return _STYLES.get(category.split(".")[0], "default")
 
 
-def section(head: str, paragraphs: list[str], width: int, *, most: int = 1000, style: str = "") -> list[Text]:
-    """Paragraphs beside a heading, folded to ``width``; at most ``most`` lines, a cut is marked with "…"."""
+def section(
+    head: str, paragraphs: list[str], width: int, *, most: int = 1000, style: str = "", whole: bool = False
+) -> list[Text]:
+    """Paragraphs beside a heading, folded to ``width``; at most ``most`` lines, a cut is marked with "…". ``whole``:
+    cut behind a clause where one ends in time, so that what is shown can be read as it stands."""
     room = width - _HEAD
+    if whole:
+        paragraphs = [_fitting(p, room, most) for p in paragraphs]
     console = Console(width=room)
     folded: list[Text] = []
     for paragraph in paragraphs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scopedown.decide import servers
-from scopedown.decide.ask.steps import diagnose_again, keep, requests, restart, step
+from scopedown.decide.ask.steps import keep, requests, restart, step
 from scopedown.decide.servers import Context, Server
 from scopedown.report import Command
 
@@ -12,15 +12,12 @@ def framework(context: Context, *, stacks: bool = False) -> Command:
     capture = servers.framework_capture(context, stacks=stacks)
     why = "Python functions, operators and launches" if stacks else "operators and launches, without stacks"
     steps = [step("server", why, capture.start, capture.env), *requests(context, capture)]
-    found = keep(context, capture.traces)
-    if found != capture.traces:
-        copy = ["cp", capture.traces] if capture.traces.endswith(".json") else ["cp", "-r", capture.traces]
-        steps.append(step("after", "into the case", [*copy, found]))
-    steps.append(diagnose_again(context, found))
     return Command(
         steps=steps,
         needs=[
             *servers.version_need(context),
+            f"this version of scopedown does not read PyTorch traces: open {capture.traces} in a trace viewer, look at "
+            "what runs before the launches named above",
             "PyTorch with its profiler; disk: 1 to 10 MB a second of capture",
             restart(context),
             *([capture.note] if capture.note else []),
@@ -56,10 +53,10 @@ def compile_log(context: Context) -> Command:
     steps = [step("server", "each graph break and recompilation with its place and guard", start, env)]
     if context.server is not Server.PLAIN:
         steps.append(step("client", "a request like the symptom's", servers.send_request(context)))
-    steps.append(diagnose_again(context, out))
     return Command(
         steps=steps,
         needs=[
+            f"this version of scopedown does not read the log: look in {out} for the places that repeat",
             "a PyTorch that knows TORCH_LOGS_OUT; an older one writes the log to standard error",
             restart(context),
             "the log names source files: look before you pass it on",

@@ -34,6 +34,7 @@ def kernel(context: Context, *, lines: bool = False) -> Command:
             f"ncu {context.ncu_version}" if context.ncu_version else "ncu (Nsight Compute) at least as new as the GPU",
             "permission for performance counters: root, CAP_SYS_ADMIN in a container, or "
             "NVreg_RestrictProfilingToAdminUsers=0",
+            "this version of scopedown does not read kernel reports: set the duration against the roofs in the table",
             "one rank where possible: a launch that waits for a peer hangs under replay",
             *([] if context.kernel_name else ["the kernel's name in place of KERNEL"]),
             *(["lines of CUDA C++ need -lineinfo at build; Triton has them"] if lines else []),
