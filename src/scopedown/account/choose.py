@@ -11,12 +11,12 @@ from scopedown.account import steps as steps_of
 from scopedown.account.account import Account, account, window
 from scopedown.account.align import Alignment, align, no_place
 from scopedown.account.groups import of_segments
-from scopedown.account.intervals import intersect, subtract
+from scopedown.account.intervals import intersect, subtract, union
 from scopedown.account.monitored import monitored
 from scopedown.account.phases import Phase, phases, summed
 from scopedown.account.population import SHARES, Chosen, nearest_rank, statistic
 from scopedown.account.population import interval as intervals_of
-from scopedown.account.segments import concat, many
+from scopedown.account.segments import check_partition, concat, many
 from scopedown.account.timeline import Timeline
 from scopedown.errors import UsageError
 from scopedown.read.base import UNKNOWN, MonitorLog, RequestLog
@@ -290,13 +290,15 @@ def _uncertain_edges(made: Account, uncertainty: int) -> Account:
     first = min((int(s[s >= begin].min()) for s in starts if (s >= begin).any()), default=end)
     head = np.array([begin, min(begin + uncertainty, first)])
     tail = np.array([max(end - uncertainty, made.ending.at), end])
-    edge_s, edge_e = np.array([head[0], tail[0]]), np.array([max(head[0], head[1]), max(tail[0], tail[1])])
+    # The two meet where little happens in a short phase.
+    edge_s, edge_e = union(np.array([head[0], tail[0]]), np.array([max(head[0], head[1]), max(tail[0], tail[1])]))
     s, e, row, _ = intersect(path.start, path.end, edge_s, edge_e)
     label = made.labels.code("beside the edge of a phase: as long as the alignment is uncertain")
     unsure = many(s, e, Category.ALIGNMENT_UNCERTAIN.code, label)
     s, e, row = subtract(path.start, path.end, edge_s, edge_e)
     sure = many(s, e, path.category[row], path.label[row], path.op[row], path.thread[row])
     path = concat([sure, unsure])
+    check_partition(path, made.lo, made.hi)
     return dataclasses.replace(made, path=path, groups=tuple(of_segments(path)))
 
 
