@@ -231,3 +231,28 @@ def test_flags_restate_a_cases_symptom(tmp_path: Path) -> None:
     assert (p95.statistic, p95.request, p95.target_ns, p95.load) == (Statistic.P95, None, 5 * 10**7, "one")
     other = symptom("--metric", "e2e", "--statistic", "mean", "--observed", "1 s")
     assert (other.metric, other.target_ns, other.load) == (Metric.E2E, None, "one")
+
+
+def test_what_is_no_regular_file_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
+    """Renaming over a device would replace it: as root that takes /dev/null from the whole machine."""
+    import threading
+
+    from scopedown.files import write_atomic
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    write_atomic(pipe, b"report")
+    reader.join(timeout=10)
+    assert got == [b"report"]
+    assert pipe.is_fifo()
+    write_atomic(Path(os.devnull), b"report")
+    assert Path(os.devnull).is_char_device()
+    link, target = tmp_path / "link", tmp_path / "target"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write_atomic(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"

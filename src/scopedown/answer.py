@@ -60,6 +60,8 @@ class Options:
     range: str | None = None
     step: str | None = None
     offset: str | None = None
+    device: int | None = None
+    """Whose samples of a device monitor count."""
     tz: str | None = None
     columns: str | None = None
     nsys: str | None = None
@@ -198,6 +200,7 @@ def _inquire(case: Case, options: Options, progress: Callable[[str], None]) -> _
     monitors = [a for a in artifacts if isinstance(a.content, MonitorLog)]
     trace = max(traces, key=lambda a: (len(_trace(a).ops), a.counts.get("api_calls", 0)), default=None)
     log = _requests(logs[0]) if logs else None
+    monitors.sort(key=_worth, reverse=True)
     monitor = monitors[0].content if monitors else None
     timeline = Timeline(_trace(trace)) if trace is not None else None
     where = Where(
@@ -206,6 +209,7 @@ def _inquire(case: Case, options: Options, progress: Callable[[str], None]) -> _
         options.range,
         options.step,
         _offset(options, logs[0] if logs else None),
+        options.device,
     )
     assert monitor is None or isinstance(monitor, MonitorLog)
     summaries = [a.content for a in artifacts if isinstance(a.content, Summary)]
@@ -241,6 +245,13 @@ def _inquire(case: Case, options: Options, progress: Callable[[str], None]) -> _
         situation = replace(situation, confirmation=summarised.confirm(case.symptom, interval.chosen))
     situation = replace(situation, summary=summary)
     return _Inquiry(case, artifacts, timeline, interval, situation, covered)
+
+
+def _worth(a: Artifact) -> tuple[bool, bool, bool, int]:
+    """How much a monitor log can say of an interval: stamps with a date, utilisation, a rate, many samples."""
+    m = a.content
+    assert isinstance(m, MonitorLog)
+    return m.placed, m.utilisation is not None, m.period_ns is not None, len(m.time)
 
 
 def _trace(a: Artifact) -> Trace:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write beside the target, then rename. Raises OSError that names the target, which is then left as it was."""
+    """Write beside the target, then rename. Raises OSError that names the target, which is then left as it was.
+
+    A link is followed. What is no regular file (a device, a pipe) is written to, never replaced.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        with path.open("wb", buffering=0) as special:
+            special.write(data)
+        return
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     except OSError as error:

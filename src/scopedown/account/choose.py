@@ -170,7 +170,12 @@ def _range(timeline: Timeline, text: str) -> Interval:
         raise UsageError(f"--range {name!r}: the capture has {len(rows)} of them, not {k + 1}")
     row = int(rows[k])
     lo, hi, thread = int(host.start[row]), int(host.end[row]), int(host.thread[row])
-    return Interval(_on_thread(timeline, lo, hi, thread))
+    found = Interval(_on_thread(timeline, lo, hi, thread))
+    if len(rows) > 1:
+        found.warnings.append(
+            f"--range {name!r} names {len(rows)} ranges: this is number {k + 1}; 'NAME#N' takes another"
+        )
+    return found
 
 
 def _on_thread(timeline: Timeline, lo: int, hi: int, thread: int) -> Account:

@@ -15,7 +15,21 @@ if TYPE_CHECKING:
 
 SYMPTOM = ("metric", "statistic", "request", "observed", "target", "objective", "load")
 #: Flags that become the fields of ``scopedown.answer.Options`` of the same name.
-OPTIONS = ("begin", "end", "range", "step", "offset", "tz", "columns", "nsys", "server", "cache", "scope", "save")
+OPTIONS = (
+    "begin",
+    "end",
+    "range",
+    "step",
+    "offset",
+    "device",
+    "tz",
+    "columns",
+    "nsys",
+    "server",
+    "cache",
+    "scope",
+    "save",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     interval.add_argument("--step", metavar="N|median", help="one step of a repeating sequence")
     reading = parser.add_argument_group("reading")
     reading.add_argument("--offset", metavar="TIME", help="add this to the log's clock to get the trace's")
+    reading.add_argument(
+        "--device", type=int, metavar="N", help="whose monitor samples count (default: the busiest device's)"
+    )
     reading.add_argument("--tz", metavar="ZONE", help="time zone of a monitor log without one: 'Europe/Paris'")
     add_columns(reading)
     reading.add_argument("--nsys", metavar="PATH", help="the nsys that exports .nsys-rep files")

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator
 
 from scopedown.errors import UsageError
-from scopedown.tell.glossary import CATEGORIES, SCOPES
+from scopedown.tell.glossary import CATEGORIES, SCOPES, TERMS
 from scopedown.terms import EXPLAINED_BY, RESOLVABLE_BY, Category, Scope
 
 
@@ -41,7 +41,10 @@ def explain(topic: str | None) -> Iterator[str]:
     if lists & 4:
         yield "rules"
         yield from (f"  {name:<21}{summary(rule)}" for name, rule in sorted(rules().items()))
-    if not lists:
+    if topic in (None, "word", "words"):
+        yield "words"
+        yield from (f"  {word:<14}{meaning}" for word, meaning in TERMS.items())
+    elif not lists:
         yield from one(str(topic))
 
 
@@ -60,10 +63,12 @@ def one(topic: str) -> Iterator[str]:
             yield f"  explained by the {EXPLAINED_BY[category]} scope"
         if category in RESOLVABLE_BY:
             yield f"  resolvable by {', '.join(RESOLVABLE_BY[category])}"
+    elif topic in TERMS:
+        yield f"{topic}: {TERMS[topic]}"
     elif topic in rules():
         yield inspect.getdoc(rules()[topic]) or topic
     else:
-        raise UsageError(f"nothing is called {topic!r}: scopedown explain lists scopes, categories and rules")
+        raise UsageError(f"nothing is called {topic!r}: scopedown explain lists scopes, categories, rules and words")
 
 
 def rules() -> dict[str, object]:

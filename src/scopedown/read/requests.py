@@ -54,7 +54,7 @@ _BOM = b"\xef\xbb\xbf"
 class NativeRequests:
     kind: ClassVar[str] = "requests-jsonl"
     scope: ClassVar[Scope] = Scope.APPLICATION
-    about: ClassVar[str] = "Request log of scopedown replay: JSON lines with times in ns"
+    about: ClassVar[str] = "Request log in scopedown's own format: JSON lines with times in ns since the epoch"
 
     def sniff(self, source: Source) -> bool:
         if b'"traceEvents"' in source.head:
@@ -76,7 +76,7 @@ class NativeRequests:
             sha256=source.sha256,
             kind=self.kind,
             scope=self.scope,
-            producer="scopedown replay",
+            producer="a request log in scopedown's own format",
             version=None,
             interval_ns=(int(known.min()), int(known.max())) if len(known) else None,
             utc_start_ns=0,

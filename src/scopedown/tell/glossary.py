@@ -6,6 +6,20 @@ from typing import NamedTuple
 
 from scopedown.terms import Category, Scope
 
+#: Words of the first screen.
+TERMS = {
+    "path": "what the end of the interval waited for, step by step back to its start; its pieces tile the interval",
+    "explained": "an event of the evidence names the cause; else the line says which scopes could",
+    "reducible": "explained and not needed work: what a change could take away, by replay, at most its path time",
+    "reach": "what one next step can reach: one category for the application and for explained lines, all host time "
+    "without a cause for the framework, one kernel family for the kernel",
+    "material": "at least 5 % of the symptom and at least 10 % of the distance to the target, unless the case says "
+    "another amount; what is smaller is not worth the next measurement",
+    "distance": "from the recorded value to the target; a bound above 100 % of it could reach the target alone",
+    "bound": "the most that a whole scope could explain, by replay: why a narrower tool is premature",
+    "lead": "from the return of a launch call to the start of its op; negative: the device waits for the host",
+}
+
 
 class ScopeRow(NamedTuple):
     artifacts: str
