@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from scopedown.read.base import Artifact, Source
-from scopedown.read.nsys_tables import MISSING
+from scopedown.read.nsys_tables import MAGIC, MISSING
 from scopedown.read.rocm import NO_UTC, RocmDatabase, blocks, copy_device, copy_kind, host_kind, in_order, tables
 from scopedown.read.rows import Rows, artifact, distinct_map, hidden_home, program_name, show
 from scopedown.terms import Scope
@@ -33,6 +33,7 @@ from scopedown.trace.names import clean_api
 _TOOL = "rocprofv3"
 _EVENT = "rocpd_event"
 _HEADS = ("rocpd_kernel_dispatch", "rocpd_region", "rocpd_memory_copy")
+_GUID_TABLE = re.compile(rb"rocpd_[a-z_]+_[0-9a-f]{8}_[0-9a-f]{4}_")
 _SUFFIX = re.compile(r"(?:_[0-9a-f]+)*")
 _AXES = "xyz"
 
@@ -46,7 +47,7 @@ class Rocpd:
         found = tables(source)
         if found is None:
             # Damaged: ours if the schema at its head is, so that the damage is what gets reported.
-            return source.head.startswith(b"SQLite") and b"rocpd_kernel_dispatch" in source.head
+            return source.head.startswith(MAGIC) and _GUID_TABLE.search(source.head) is not None
         return bool(_sessions(found))
 
     def read(self, source: Source) -> Artifact:
@@ -263,7 +264,7 @@ class _Session:
     def _messages(self, event: Ints, kind: Ints, name: Ints) -> None:
         """Ranges and marks are named by their message, which the event has, not by the call that made them."""
         said = np.isin(kind, (HostKind.ANNOTATION, HostKind.RANGE, HostKind.MARK))
-        if not said.any():
+        if not said.any() or not self.db.has(self._(_EVENT), "extdata"):
             return
         wanted = set(event[said].tolist())
         texts: dict[int, str] = {}

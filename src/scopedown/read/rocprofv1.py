@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scopedown.read.base import Artifact, Source
-from scopedown.read.nsys_tables import MISSING, Database
+from scopedown.read.nsys_tables import MAGIC, MISSING, Database
 from scopedown.read.rocm import HIP_COPY_KINDS, NO_UTC, RocmDatabase, copy_kind, tables
 from scopedown.read.rows import Rows, artifact, distinct_map, hidden_home, show
 from scopedown.terms import Scope
@@ -42,7 +42,7 @@ class RocprofV1:
     def sniff(self, source: Source) -> bool:
         found = tables(source)
         if found is None:
-            return source.head.startswith(b"SQLite") and b"BeginNs" in source.head and b"TABLE OPS" in source.head
+            return source.head.startswith(MAGIC) and b"BeginNs" in source.head and b"TABLE OPS" in source.head
         return any(found.get(t, frozenset()) >= _TIMES for t in ("HIP", "OPS", "COPY", "HSA"))
 
     def read(self, source: Source) -> Artifact:

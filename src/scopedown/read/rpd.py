@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from scopedown.read.base import Artifact, Source
-from scopedown.read.nsys_tables import MISSING, Database
+from scopedown.read.nsys_tables import MAGIC, MISSING, Database
 from scopedown.read.rocm import HIP_COPY_KINDS, NO_UTC, RocmDatabase, blocks, copy_kind, op_kind, tables
 from scopedown.read.rows import Rows, artifact, distinct_map, hidden_home, looked_up, show
 from scopedown.terms import Scope
@@ -42,7 +42,7 @@ class Rpd:
     def sniff(self, source: Source) -> bool:
         found = tables(source)
         if found is None:
-            return source.head.startswith(b"SQLite") and b"rocpd_api_ops" in source.head
+            return source.head.startswith(MAGIC) and b"rocpd_" in source.head
         return {"start", "end"} <= found.get("rocpd_op", frozenset()) and "rocpd_api" in found
 
     def read(self, source: Source) -> Artifact:

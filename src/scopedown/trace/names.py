@@ -27,7 +27,7 @@ class ApiMeaning(IntEnum):
     OTHER = 9
 
 
-_SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
+_SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds|_spt)+$")
 
 # Runtime (cuda*, hip*) and driver (cu*) names share their stems. The order matters: cuMemsetD8 sets memory, while
 # cuMemSetAccess maps it; a graph launch is not a kernel launch.
@@ -39,8 +39,8 @@ _API: tuple[tuple[re.Pattern[str], ApiMeaning], ...] = (
     (re.compile(_VENDOR + r"(?:Stream|Device|Event|Ctx|Thread|Context)Synchronize"), ApiMeaning.SYNC),
     (re.compile(_VENDOR + r"EventRecord"), ApiMeaning.EVENT_RECORD),
     (re.compile(_VENDOR + r"StreamWait(?:Event|Value)"), ApiMeaning.STREAM_WAIT),
-    (re.compile(_VENDOR + r"Mem(?:cpy|Prefetch)"), ApiMeaning.COPY),
-    (re.compile(_VENDOR + r"Memset"), ApiMeaning.MEMSET),
+    (re.compile(_VENDOR + r"(?:Drv)?Mem(?:cpy|Prefetch)"), ApiMeaning.COPY),
+    (re.compile(_VENDOR + r"(?:Drv)?Memset"), ApiMeaning.MEMSET),
     (
         re.compile(
             r"(?:cuda|hip)(?:Ext)?(?:Malloc|Free|HostAlloc|HostMalloc|HostFree|HostRegister|HostUnregister|MemPool|"
@@ -58,9 +58,21 @@ _API: tuple[tuple[re.Pattern[str], ApiMeaning], ...] = (
         ),
         ApiMeaning.MODULE,
     ),
+    # HSA, on which HIP stands: alone in a trace where HIP was not traced (hsa.h, hsa_ext_amd.h).
+    (re.compile(r"hsa_(?:amd_)?signal_(?:group_)?wait"), ApiMeaning.SYNC),
+    (re.compile(r"hsa_(?:amd_)?memory_(?:async_)?copy(?!_engine)|hsa_amd_svm_prefetch"), ApiMeaning.COPY),
+    (re.compile(r"hsa_amd_memory_fill"), ApiMeaning.MEMSET),
+    (
+        re.compile(
+            r"hsa_(?:amd_)?memory_(?:pool_)?(?:allocate|free)|hsa_memory_(?:de)?register|hsa_amd_memory_(?:un)?lock"
+            r"|hsa_amd_vmem_"
+        ),
+        ApiMeaning.ALLOC,
+    ),
+    (re.compile(r"hsa_(?:executable|code_object)_"), ApiMeaning.MODULE),
 )
 
-_STEMS = ("cu", "hip", "__cuda", "__hip", "nvrtc", "nvJitLink", "nvPTXCompiler")
+_STEMS = ("cu", "hip", "hsa_", "__cuda", "__hip", "nvrtc", "nvJitLink", "nvPTXCompiler")
 
 
 def clean_api(name: str) -> str:
@@ -70,7 +82,7 @@ def clean_api(name: str) -> str:
 
 
 def api_meaning(name: str) -> ApiMeaning:
-    """The meaning of a CUDA runtime, CUDA driver or HIP call, by its name with or without suffixes."""
+    """The meaning of a CUDA runtime, CUDA driver, HIP or HSA call, by its name with or without suffixes."""
     if not name.startswith(_STEMS):
         return ApiMeaning.OTHER
     for pattern, meaning in _API:
