@@ -66,7 +66,7 @@ def starts(log: RequestLog) -> Ints:
 
 
 def last_token(log: RequestLog) -> Ints:
-    """Receive time of the last chunk; the last token's stamp, else the end of the reply, where the log has no chunks."""
+    """Receive time of the last chunk; where the log has no chunks the last token's stamp, else the end of the reply."""
     has = np.diff(log.token_offsets) > 0
     out = log.end.copy() if log.last_token is None else np.where(log.last_token != UNKNOWN, log.last_token, log.end)
     out[has] = log.token_times[log.token_offsets[1:][has] - 1]
