@@ -82,8 +82,6 @@ def choose(
     found = Interval(window(timeline, lo, hi))
     if symptom is None:
         found.focus = _device_span(found.account)
-    if not timeline.has_device_rows and not len(timeline.calls) and timeline.trace.meta.tool.startswith("NVIDIA"):
-        found.recapture.append("CUDA was not traced: the capture has neither an API call nor a device op")
     if symptom is not None and symptom.metric.is_latency:
         found.warnings.append(
             f"no request log: the interval is the captured window of {show_ns(hi - lo)}, not the request; "

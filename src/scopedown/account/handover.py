@@ -14,6 +14,8 @@ _SIGNALS = re.compile(r"cond_(signal|broadcast)|sem_post|futex_wake|eventfd_writ
 
 #: A wake-up takes some microseconds; what returns later was woken by something else.
 WAKE_UP_NS = 100_000
+#: A thread begins this soon after the call that creates it.
+CREATED_NS = 1_000_000
 #: A wait this short found its signal there.
 AT_ONCE_NS = 20_000
 
@@ -33,6 +35,26 @@ class HandOver:
     def bound(self) -> bool:
         """The thread had to wait; else the signal was there before it."""
         return self.signal > self.start
+
+
+def find_parents(trace: Trace) -> dict[int, tuple[int, int]]:
+    """For a thread that another one created inside the capture: ``(its first event's start, the creating thread)``."""
+    host = trace.host
+    makes = np.isin(host.name, [i for i, n in enumerate(trace.names) if n == "pthread_create"])
+    rows = np.flatnonzero(makes & (host.kind == HostKind.OS) & (host.thread >= 0))
+    found: dict[int, tuple[int, int]] = {}
+    if not len(rows):
+        return found
+    owned = np.flatnonzero(host.thread >= 0)
+    first = np.full(len(trace.threads), np.iinfo(np.int64).max)
+    np.minimum.at(first, host.thread[owned], host.start[owned])
+    for thread in np.flatnonzero(first < np.iinfo(np.int64).max).tolist():
+        begun = int(first[thread])
+        mine = rows[(host.process[rows] == trace.threads[thread].process) & (host.thread[rows] != thread)]
+        mine = mine[(host.start[mine] <= begun) & (begun - host.end[mine] <= CREATED_NS)]
+        if len(mine):
+            found[thread] = begun, int(host.thread[mine[-1]])
+    return found
 
 
 def find_handovers(trace: Trace) -> list[HandOver]:

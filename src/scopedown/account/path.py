@@ -18,7 +18,7 @@ from scopedown.account import intervals
 from scopedown.account.calls import Calls, Streams
 from scopedown.account.depends import collective_peers
 from scopedown.account.device import Devices
-from scopedown.account.handover import find_handovers
+from scopedown.account.handover import find_handovers, find_parents
 from scopedown.account.host import Host
 from scopedown.account.segments import Segments, check_partition, concat, many
 from scopedown.terms import Category
@@ -81,6 +81,7 @@ class Graph:
         order = np.argsort(ops.end, kind="stable")
         self.ends, self.by_end = ops.end[order].tolist(), order.tolist()
         self.handovers = find_handovers(trace)
+        self.parents = find_parents(trace)
         self.waits: dict[int, tuple[list[int], list[int]]] = {}
         """Per thread, sorted by start: starts of its waits, and what they are: a call, or ``~k`` for hand-over k."""
         given: dict[int, list[tuple[int, int]]] = {}
@@ -131,9 +132,14 @@ class Graph:
     def _host(self, pieces: list[tuple[int, int, int, int]], lo: int, t: int, thread: int) -> tuple[int, int, int]:
         starts, rows = self.waits[thread]
         i = bisect_left(starts, t) - 1
-        if i < 0:
-            pieces.append((lo, t, Step.HOST, thread))
-            return lo, NONE, thread
+        parent = self.parents.get(thread)
+        born = parent[0] if parent is not None else lo
+        if i < 0 or (parent is not None and starts[i] < born):
+            a = max(min(born, t), lo)
+            if a < t:
+                pieces.append((a, t, Step.HOST, thread))
+            # Before its first event the thread was not there: what created it had the path.
+            return (a, NONE, parent[1]) if parent is not None and a > lo else (lo, NONE, thread)
         wait = rows[i]
         handover = self.handovers[~wait] if wait < 0 else None
         s0, s1 = (handover.start, handover.end) if handover else (self.call_start[wait], self.call_end[wait])

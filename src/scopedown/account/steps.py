@@ -66,10 +66,16 @@ def find(trace: Trace, calls: Calls, st: Streams, lo: int, hi: int) -> Steps | N
     """The steps of [lo, hi), or None where nothing repeats."""
     ranges = annotated(trace, lo, hi)
     named = [r for r in ranges if is_step(r.name)]
-    covering = [r for r in named or ranges if 2 * int((r.end - r.start).sum()) >= int(r.end[-1] - r.start[0])]
+    # A range that is not called a step is one where it fills its stretch, and a good part of the interval.
+    covering = [
+        r
+        for r in named or ranges
+        if 2 * int((r.end - r.start).sum()) >= int(r.end[-1] - r.start[0])
+        and (named or 4 * int((r.end - r.start).sum()) >= hi - lo)
+    ]
     if covering or named:
         return (covering or named)[0]
-    return _graphs(calls, lo, hi) or _period(trace, st, lo, hi) or (ranges[0] if ranges else None)
+    return _graphs(calls, lo, hi) or _period(trace, st, lo, hi)
 
 
 def _graphs(calls: Calls, lo: int, hi: int) -> Steps | None:

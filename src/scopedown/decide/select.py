@@ -175,6 +175,10 @@ def _candidates(s: Situation, families: list[Family]) -> Iterator[Candidate]:
             yield Candidate(Kind.MEASURE, Scope.APPLICATION, queued, queued, (Category.QUEUE,))
     if ns := s.path_ns(Category.OUTSIDE_CAPTURE):
         yield Candidate(Kind.RECAPTURE, Scope.TIMELINE, ns, ns, (Category.OUTSIDE_CAPTURE,))
+    t = a.timeline
+    if t is not None and not t.has_device_rows and not len(t.calls) and t.trace.meta.tool.startswith("NVIDIA"):
+        # The host is seen, the device is not: any of the host's time may be a wait for it.
+        yield Candidate(Kind.MEASURE, Scope.TIMELINE, s.total_ns, s.total_ns, (Category.UNACCOUNTED,))
     for c in _UNSEEN:
         # Without stamps what is estimated to be queue comes first, and does not count twice.
         if (ns := s.path_ns(c) - (queued if c is Category.UNACCOUNTED else 0)) > 0:

@@ -115,6 +115,9 @@ def question(s: Situation, x: Selection, families: list[Family]) -> str:
         return f"What is inside the graph launches that hold {amount} of the path?"
     if c.categories == (Category.QUEUE,):
         return f"How much of the {s.metric} is queue? An estimate from requests in flight says {amount}."
+    t = s.account.timeline
+    if t is not None and not t.has_device_rows:
+        return f"What did the device do during the {amount}? CUDA was not traced: the capture shows the host alone."
     del families
     return f"When does the host submit and the device execute in the {amount} that nothing has looked into?"
 
@@ -137,7 +140,11 @@ def why(s: Situation, x: Selection) -> str:
     parts = []
     if x.kind is Kind.CHANGE and (remedy := _REMEDY.get(c.categories[0])):
         parts.append(f"to change: {remedy}")
-    parts.append(_holds(s, c))
+    t = s.account.timeline
+    if t is not None and not t.has_device_rows and c.categories == (Category.UNACCOUNTED,):
+        parts.append("CUDA was not traced: the ledger shows what the host did, not what it waited for")
+    else:
+        parts.append(_holds(s, c))
     if c.reachable_ns < x.material_ns:
         parts.append("host and device hide each other: neither alone would save a material part")
     others = [o for o in x.candidates if o is not c and o.reachable_ns >= x.material_ns]
