@@ -54,14 +54,14 @@ def exact(found: Account) -> None:
 
 
 @given(asked())
-@examples(400)
+@examples(250)
 def test_a_window_is_accounted_for_exactly(given_: Asked) -> None:
     trace, lo, hi = given_
     exact(window(Timeline(trace), lo, hi))
 
 
 @given(asked(), st.integers(0, 2))
-@examples(200)
+@examples(120)
 def test_a_range_of_a_thread_is_accounted_for_exactly(given_: Asked, thread: int) -> None:
     trace, lo, hi = given_
     whole = [Phase(lo, hi, Category.UNACCOUNTED, "range")]
@@ -69,7 +69,7 @@ def test_a_range_of_a_thread_is_accounted_for_exactly(given_: Asked, thread: int
 
 
 @given(asked(), st.integers(1, 9))
-@examples(200)
+@examples(120)
 def test_phases_and_path_are_accounted_for_exactly(given_: Asked, cut: int) -> None:
     trace, lo, hi = given_
     middle = lo + (hi - lo) * cut // 10
@@ -84,7 +84,7 @@ def empty(found: Account) -> Cut:
 
 
 @given(asked())
-@examples(400)
+@examples(250)
 def test_nothing_taken_out_leaves_the_interval(given_: Asked) -> None:
     trace, lo, hi = given_
     found = window(Timeline(trace), lo, hi)
@@ -92,7 +92,7 @@ def test_nothing_taken_out_leaves_the_interval(given_: Asked) -> None:
 
 
 @given(asked(), st.sampled_from([c for c in Category if c.startswith(("host.", "device."))] + [Category.LAUNCH]))
-@examples(400)
+@examples(250)
 def test_what_is_taken_out_never_prolongs(given_: Asked, chosen: Category) -> None:
     trace, lo, hi = given_
     found = window(Timeline(trace), lo, hi)

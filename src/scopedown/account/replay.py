@@ -58,7 +58,7 @@ class Replay:
         used = np.zeros(len(c), bool)
         used[c.of_op[self.inside & (c.of_op >= 0)]] = True
         used |= c.blocking
-        used &= (c.start < hi) & (c.end > lo)
+        used &= (c.start < hi) & ((c.end > lo) | (c.start >= lo))
         self.rows = np.flatnonzero(used)
         self.items = {t: self._of_thread(t) for t in range(len(graph.trace.threads))}
         self.begin = np.maximum(c.start, lo)
@@ -203,7 +203,11 @@ class _Run:
 
     @staticmethod
     def _scaled(ns: Ints, mask: Mask | None, keep: float) -> Ints:
-        return ns if mask is None else np.where(mask, np.rint(np.maximum(ns, 0) * keep).astype(np.int64), ns)
+        """A lag below nothing (an op that overlaps the one before it) is no time that could go."""
+        if mask is None:
+            return ns
+        kept = np.rint(np.maximum(ns, 0) * keep).astype(np.int64) + np.minimum(ns, 0)
+        return np.where(mask, kept, ns)
 
     def length(self) -> Ints:
         r = self.r

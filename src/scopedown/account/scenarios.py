@@ -105,7 +105,8 @@ def segments_where(account: Account, test: Callable[[Segments], Mask], keep: flo
         return Cut(Scenario(keep), fixed, int(fixed.sum()), int(account.path.ns[fixed].sum()))
     lo, hi = account.service
     scenario = Scenario(keep)
-    events, time = 0, 0
+    outside = fixed & ((account.path.start < lo) | (account.path.end > hi))
+    events, time = int(outside.sum()), int(account.path.ns[outside].sum())
     whole = np.array([lo]), np.array([hi])
     for thread in range(len(t.trace.threads)):
         if t.trace.threads[thread].process not in t.processes or t.host.first_event(thread) is None:
