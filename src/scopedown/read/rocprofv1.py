@@ -19,7 +19,7 @@ from scopedown.read.nsys_tables import MAGIC, MISSING, Database
 from scopedown.read.rocm import HIP_COPY_KINDS, NO_UTC, RocmDatabase, copy_kind, tables
 from scopedown.read.rows import Rows, artifact, distinct_map, hidden_home, show
 from scopedown.terms import Scope
-from scopedown.trace.model import NONE, CopyKind, HostKind, Ints, Meta, OpKind
+from scopedown.trace.model import NONE, CopyKind, HostKind, Meta, OpKind
 from scopedown.trace.names import clean_api
 
 _TIMES = frozenset({"BeginNs", "EndNs"})
@@ -123,17 +123,13 @@ def _kernels(db: Database, rows: Rows) -> None:
     found = _Table(db, "OPS", rows)
     if not len(found):
         return
-    texts = [str(t or "") for t in found.text]
-    distinct = list(dict.fromkeys(texts))
-    codes, kinds = rows.kernel_codes(distinct)
-    place = {t: i for i, t in enumerate(distinct)}
-    at: Ints = np.array([place[t] for t in texts], np.int64)
+    codes, kinds = rows.kernel_codes([str(t or "") for t in found.text])
     rows.add_ops(
         "kernels",
         found.start,
         found.end,
-        kind=kinds[at],
-        name=codes[at],
+        kind=kinds,
+        name=codes,
         device=found.device,
         stream=found.stream,
         process=found.process,

@@ -93,9 +93,13 @@ class Rows:
 
     def kernel_codes(self, texts: Sequence[str]) -> tuple[Ints, Ints]:
         """Name codes and kinds (KERNEL or COLLECTIVE) of kernel names, one by one."""
-        names = [short_kernel_name(plain_kernel(t)) if t else "unnamed kernel" for t in texts]
-        kinds = [OpKind.COLLECTIVE if is_collective(n) else OpKind.KERNEL for n in names]
-        return np.array([self.names.code(n) for n in names], np.int64), np.array(kinds, np.int64)
+        known: dict[str, tuple[int, int]] = {}
+        for text in dict.fromkeys(texts):
+            name = short_kernel_name(plain_kernel(text)) or "unnamed kernel"
+            kind = OpKind.COLLECTIVE if is_collective(name) else OpKind.KERNEL
+            known[text] = self.names.code(name), int(kind)
+        pairs = np.array([known[t] for t in texts], np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
 
     def copy_codes(self, kind: Ints) -> Ints:
         """Name codes of copies by their CopyKind; NONE for NONE."""

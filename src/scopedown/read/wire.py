@@ -36,18 +36,30 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
     as they lie, as an unsigned integer.
     """
     while at < end:
-        key, at = varint(data, at, end)
+        # Most numbers are of one byte: they are taken here, the others cost a call.
+        key = data[at]
+        at += 1
+        if key >= 0x80:
+            key, at = varint(data, at - 1, end)
         number, kind = key >> 3, key & 7
-        if kind == _BYTES:
-            size, at = varint(data, at, end)
+        if kind == _VARINT:
+            if at < end and data[at] < 0x80:
+                value = data[at]
+                at += 1
+            else:
+                value, at = varint(data, at, end)
+            yield number, value, -1
+        elif kind == _BYTES:
+            if at < end and data[at] < 0x80:
+                size = data[at]
+                at += 1
+            else:
+                size, at = varint(data, at, end)
             stop = at + size
             if stop > end:
                 raise WireError(f"byte {at}: {size} bytes were announced, {end - at} are left")
             yield number, at, stop
             at = stop
-        elif kind == _VARINT:
-            value, at = varint(data, at, end)
-            yield number, value, -1
         elif kind in (_FIXED64, _FIXED32):
             stop = at + (8 if kind == _FIXED64 else 4)
             if stop > end:

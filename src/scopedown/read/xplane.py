@@ -144,8 +144,10 @@ def _host(lines: list[_HostLine], rows: Rows) -> list[str]:
                 "operation that it names"
             )
         kind = _kinds(line, operations)
-        code = rows.names.code
-        names = [code(_text(t, s)) for t, s in zip(line.text, line.step, strict=True)]
+        plain = {t: rows.names.code(_text(t, None)) for t in dict.fromkeys(line.text)}
+        names = [
+            plain[t] if s is None else rows.names.code(_text(t, s)) for t, s in zip(line.text, line.step, strict=True)
+        ]
         rows.add_host(
             "host events",
             line.start,

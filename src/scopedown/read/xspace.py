@@ -55,7 +55,7 @@ class Plane:
 
     def stats(self, places: tuple[int, ...]) -> dict[str, Stat]:
         """Stats by name."""
-        found = {}
+        found: dict[str, Stat] = {}
         for at, stop in zip(places[::2], places[1::2], strict=True):
             name, value = self._stat(at, stop)
             found[name] = value
