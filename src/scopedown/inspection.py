@@ -35,8 +35,8 @@ class InspectedDevice(msgspec.Struct, kw_only=True):
 
 
 class InspectedRequests(msgspec.Struct, kw_only=True):
-    """Percentiles are nearest rank over ok requests without warm-up, of a summary the tool's own; null where there is no
-    value."""
+    """Percentiles are nearest rank over ok requests without warm-up (of a summary the tool's own); null without
+    values."""
 
     count: int
     ok: int

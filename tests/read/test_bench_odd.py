@@ -370,7 +370,8 @@ def test_a_load_is_no_result(tmp_path: Path) -> None:
 
 WRITERS = [bench.aiperf_old, bench.aiperf_new, bench.guidellm_old, bench.guidellm_new, bench.vllm, bench.llmperf,
            bench.inference_perf, bench.lmbench]  # fmt: skip
-_JUNK = st.sampled_from([b"null", b"-1", b'"x"', b"[]", b"{}", b"1e400", b"NaN", b"99999999999999999999999", b"true"])
+_LONG = [b"1" * 400, b"1" * 5000]
+_JUNK = st.sampled_from([*_LONG, b"null", b"-1", b'"x"', b"[]", b"{}", b"1e400", b"NaN", b"true"])
 
 
 @settings(max_examples=150, deadline=None)

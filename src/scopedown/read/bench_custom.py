@@ -22,6 +22,7 @@ from scopedown.read.bench import (
     get,
     iso,
     lines,
+    many,
     ns,
     steps,
     text_of,
@@ -157,7 +158,8 @@ def _row(r: dict[str, Any], columns: Columns, prefix: str, number: int, notes: N
     stamps = cell("tokens")
     chunks: list[int] = []
     if isinstance(stamps, list):
-        chunks = sorted(t for t in (ns(v, columns.scales["tokens"] or 1) for v in stamps) if t is not None)
+        times = many(stamps, columns.scales["tokens"] or 1)
+        chunks = [] if times is None else sorted(times.tolist())
     elif "gaps" in columns.fields:
         chunks = steps(first, cell("gaps"), columns.scales["gaps"])
     end = time("end") if "end" in columns.fields else after(start, *_length(cell, columns, "e2e"))

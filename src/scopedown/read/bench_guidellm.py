@@ -16,6 +16,7 @@ from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Clock, Source
 from scopedown.read.bench import Notes, Row, S, artifact, document, get, items, ns, of_error, whole
 from scopedown.read.bench_runs import chosen_run
+from scopedown.read.summary import number
 from scopedown.terms import Scope, Status
 
 _KEY = re.compile(rb'"generative_benchmark"|"guidellm_version"|"generative_text_response"|"generative_request_stats"')
@@ -42,16 +43,18 @@ class GuideLlm:
         if not benchmarks:
             raise InputError(source.path, "benchmarks", "expected a list of benchmarks", "let guidellm end")
         rows: list[Row] = []
-        for number, benchmark in chosen_run(source, benchmarks, [_strategy(b) for b in benchmarks], self.run, notes):
-            prefix = f"{number}/" if len(benchmarks) > 1 and self.run is None else ""
+        for n, benchmark in chosen_run(source, benchmarks, [_strategy(b) for b in benchmarks], self.run, notes):
+            prefix = f"{n}/" if len(benchmarks) > 1 and self.run is None else ""
             rows += _requests(benchmark, prefix, notes)
         return artifact(source, self, rows, Clock.EPOCH, notes, "GuideLLM", get(value, "metadata", "guidellm_version"))
 
 
 def _strategy(benchmark: dict[str, Any]) -> str:
-    strategy = get(benchmark, "config", "strategy") or get(benchmark, "args", "strategy") or {}
-    rate = strategy.get("rate") or strategy.get("streams") or strategy.get("max_concurrency")
-    return f"{strategy.get('type_', 'load')}{f' {rate:g}' if isinstance(rate, int | float) else ''}"
+    strategy = get(benchmark, "config", "strategy") or get(benchmark, "args", "strategy")
+    if not isinstance(strategy, dict):
+        return "load"
+    rate = number(strategy.get("rate") or strategy.get("streams") or strategy.get("max_concurrency"))
+    return f"{strategy.get('type_', 'load')}{f' {rate:g}' if rate is not None else ''}"
 
 
 def _requests(benchmark: dict[str, Any], prefix: str, notes: Notes) -> list[Row]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scopedown.read.base import HEAD, Artifact, Source, Summary
-from scopedown.read.bench import Notes, Row, S, artifact, clock_of, document, get, items, ns, of_error, whole
+from scopedown.read.bench import Notes, Row, S, artifact, clock_of, document, get, items, many, ns, of_error, whole
 from scopedown.read.summary import distribution, number, summary_artifact
 from scopedown.terms import Metric, Scope, Status
 from scopedown.units import show_ns
@@ -45,7 +45,8 @@ def _row(r: dict[str, Any], number: int, notes: Notes) -> Row:
     info = r.get("info") or {}
     response = info.get("response_metrics") or info
     times = response.get("chunk_times") or response.get("output_token_times") or []
-    chunks = sorted(t for t in (ns(v, S) for v in times) if t is not None)
+    stamps = many(times, S)
+    chunks = [] if stamps is None else sorted(stamps.tolist())
     usage = response.get("server_usage") or {}
     own, used = whole(response.get("output_tokens")), whole(usage.get("completion_tokens"))
     if used is not None and own is not None and used != own:

@@ -21,6 +21,7 @@ from scopedown.read.base import HEAD, Artifact, Clock, Source
 from scopedown.read.bench import Notes, Row, S, after, artifact, clock_of, document, lines, ns, of_error, steps, whole
 from scopedown.read.bench_runs import chosen_run
 from scopedown.read.request_checks import ROLE_GAP
+from scopedown.read.summary import number
 from scopedown.terms import Scope, Status
 
 _LISTS = re.compile(rb'"(ttfts|itls)"\s*:\s*\[')
@@ -45,8 +46,8 @@ class BenchServing:
         notes = Notes()
         runs = runs_of(source, notes)
         rows: list[Row] = []
-        for number, run in chosen_run(source, runs, [load_of(r) for r in runs], self.run, notes):
-            rows += _requests(source, run, f"{number}/" if len(runs) > 1 and self.run is None else "", notes)
+        for n, run in chosen_run(source, runs, [load_of(r) for r in runs], self.run, notes):
+            rows += _requests(source, run, f"{n}/" if len(runs) > 1 and self.run is None else "", notes)
         clock = clock_of(rows) if all(r.sent != 0 for r in rows) else Clock.NONE
         if clock is Clock.NONE:
             notes.say("no start times: each request has durations only, nothing says which ones ran side by side")
@@ -85,8 +86,8 @@ def load_of(run: dict[str, Any]) -> str:
     """``8 requests/s``, ``16 in flight``."""
     rate, most = run.get("request_rate"), run.get("max_concurrency") or run.get("conc")
     parts = []
-    if isinstance(rate, int | float) and np.isfinite(rate):
-        parts.append(f"{rate:g} requests/s")
+    if (asked := number(rate)) is not None:
+        parts.append(f"{asked:g} requests/s")
     elif rate is not None:
         parts.append("all at once" if most is None else "closed loop")
     if most is not None:

@@ -147,7 +147,7 @@ def seen(head: bytes) -> list[str]:
     for match in _OBJECT.finditer(text):
         try:
             row = json.loads(match[0])
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             continue
         if any(isinstance(v, int | float) and not isinstance(v, bool) for v in row.values()):
             kinds[tuple(row)] += 1
