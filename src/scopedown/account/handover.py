@@ -37,12 +37,13 @@ class HandOver:
         return self.signal > self.start
 
 
-def find_parents(trace: Trace) -> dict[int, tuple[int, int]]:
-    """For a thread that another one created inside the capture: ``(its first event's start, the creating thread)``."""
+def find_parents(trace: Trace) -> dict[int, tuple[int, int, int]]:
+    """For a thread that another one created inside the capture: ``(its first event's start, the creating thread, the
+    start of the creating call)``."""
     host = trace.host
     makes = np.isin(host.name, [i for i, n in enumerate(trace.names) if n == "pthread_create"])
     rows = np.flatnonzero(makes & (host.kind == HostKind.OS) & (host.thread >= 0))
-    found: dict[int, tuple[int, int]] = {}
+    found: dict[int, tuple[int, int, int]] = {}
     if not len(rows):
         return found
     owned = np.flatnonzero(host.thread >= 0)
@@ -51,9 +52,9 @@ def find_parents(trace: Trace) -> dict[int, tuple[int, int]]:
     for thread in np.flatnonzero(first < np.iinfo(np.int64).max).tolist():
         begun = int(first[thread])
         mine = rows[(host.process[rows] == trace.threads[thread].process) & (host.thread[rows] != thread)]
-        mine = mine[(host.start[mine] <= begun) & (begun - host.end[mine] <= CREATED_NS)]
+        mine = mine[(host.start[mine] < begun) & (begun - host.end[mine] <= CREATED_NS)]
         if len(mine):
-            found[thread] = begun, int(host.thread[mine[-1]])
+            found[thread] = begun, int(host.thread[mine[-1]]), int(host.start[mine[-1]])
     return found
 
 

@@ -138,8 +138,12 @@ class Graph:
             a = max(min(born, t), lo)
             if a < t:
                 pieces.append((a, t, Step.HOST, thread))
+            if parent is None or a == lo:
+                return lo, NONE, thread
             # Before its first event the thread was not there: what created it had the path.
-            return (a, NONE, parent[1]) if parent is not None and a > lo else (lo, NONE, thread)
+            made = max(parent[2], lo)
+            pieces.append((made, a, Step.HOST, parent[1]))
+            return made, NONE, parent[1]
         wait = rows[i]
         handover = self.handovers[~wait] if wait < 0 else None
         s0, s1 = (handover.start, handover.end) if handover else (self.call_start[wait], self.call_end[wait])
