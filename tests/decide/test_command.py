@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from scopedown.decide.command import FIRST, Context, Question, Server, next_command
+from scopedown.decide.command import FIRST, Context, Question, Server, Vendor, next_command
 from scopedown.decide.tools import is_collective, kernel_filter, knows, parse_version
 from scopedown.report import Command
 from scopedown.terms import Scope
@@ -309,3 +309,26 @@ def test_the_installed_nsys_knows_its_options() -> None:
 
 def printed(command: Command) -> str:
     return "\n".join(s.shell for s in command.steps)
+
+
+#: rocm.docs.amd.com, rocprofv3 and rocprof-compute command lines; rocm-smi --help.
+ROCPROFV3 = {"--runtime-trace", "--output-format", "-d", "--"}
+ROCPROF_COMPUTE = {"-n", "-k", "--no-roof", "--"}
+
+
+@pytest.mark.parametrize("server", list(Server))
+@pytest.mark.parametrize("question", list(Question))
+def test_another_vendors_device_gets_its_own_tools(question: Question, server: Server) -> None:
+    context = Context(server=server, vendor=Vendor.AMD, kernel_name=HOSTILE[0], program=("./app",))
+    for step in next_command(Scope.TIMELINE, question, context).steps:
+        assert not {"nsys", "ncu", "nvidia-smi"} & set(step.argv), step.shell
+        assert shlex.split(step.shell)[-len(step.argv) :][-1] == step.argv[-1]
+        for tool, known in (("rocprofv3", ROCPROFV3), ("rocprof-compute", ROCPROF_COMPUTE)):
+            if step.argv[0] == tool:
+                own = step.argv[: step.argv.index("--") + 1]
+                assert {w for w in own if w.startswith("-")} <= known, step.shell
+
+
+def test_xla_devices_are_traced_by_jax() -> None:
+    command = next_command(Scope.TIMELINE, Question.TIMELINE, Context(vendor=Vendor.TPU))
+    ast.parse(command.steps[0].argv[2])

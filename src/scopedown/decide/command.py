@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from scopedown.decide.ask import application, framework, kernel, timeline
-from scopedown.decide.servers import Context, Server
+from scopedown.decide.ask import amd, application, framework, kernel, timeline
+from scopedown.decide.servers import Context, Server, Vendor
 from scopedown.decide.tools import is_collective
 from scopedown.report import Command
 from scopedown.terms import Scope
 
-__all__ = ["FIRST", "Context", "Question", "Scope", "Server", "next_command"]
+__all__ = ["FIRST", "Context", "Question", "Scope", "Server", "Vendor", "next_command"]
 
 
 class Question(StrEnum):
@@ -71,7 +71,8 @@ def next_command(scope: Scope, question: Question | None = None, context: Contex
         asked = Question.RANKS
     if asked in (Question.FRAMEWORK, Question.PYTHON) and not context.python:
         asked = Question.OS
-    command = _MAKERS[asked](context)
+    makers = _MAKERS | _OF_VENDOR.get(context.vendor, {})
+    command = makers[asked](context)
     if context.server is Server.PLAIN:
         command.needs.append("for a model server name it: --server vllm, sglang or trtllm, with ==VERSION")
     if any("MODEL" in step.argv for step in command.steps):
@@ -95,4 +96,16 @@ _MAKERS: dict[Question, Callable[[Context], Command]] = {
     Question.KERNEL: kernel.kernel,
     Question.LINES: kernel.source_lines,
     Question.INSTRUCTIONS: kernel.instructions,
+}
+
+_TIMELINES = (Question.TIMELINE, Question.GRAPH_NODES, Question.OS, Question.RANKS)
+_KERNELS = (Question.KERNEL, Question.LINES, Question.INSTRUCTIONS)
+#: Where another vendor's tools answer a question.
+_OF_VENDOR: dict[Vendor, dict[Question, Callable[[Context], Command]]] = {
+    Vendor.AMD: {
+        **dict.fromkeys(_TIMELINES, amd.timeline),
+        **dict.fromkeys(_KERNELS, amd.kernel),
+        Question.MONITOR: amd.monitor,
+    },
+    Vendor.TPU: dict.fromkeys((*_TIMELINES, Question.FRAMEWORK, Question.PYTHON, *_KERNELS), amd.tpu),
 }

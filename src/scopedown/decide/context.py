@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from scopedown.case import Case
-from scopedown.decide.command import Context, Server
+from scopedown.decide.command import Context, Server, Vendor
 from scopedown.decide.kernels import Family
 from scopedown.decide.select import Selection
 from scopedown.decide.situation import Situation
@@ -60,6 +60,7 @@ def context(case: Case, s: Situation, x: Selection, families: list[Family], trac
     program = _program(trace)
     return Context(
         server=server,
+        vendor=_vendor(trace),
         program=program or ("python", "app.py"),
         python=program is None,
         version=version,
@@ -73,6 +74,20 @@ def context(case: Case, s: Situation, x: Selection, families: list[Family], trac
         case=str(case.folder) if case.folder is not None else None,
         files=tuple(str(e.path) for e in case.evidence) if case.folder is None else (),
         symptom=_flags(case) if case.folder is None else (),
+    )
+
+
+def _vendor(trace: Trace | None) -> Vendor:
+    """By the devices' names and the tool that wrote the trace; NVIDIA where nothing says otherwise."""
+    if trace is None:
+        return Vendor.NVIDIA
+    said = " ".join([trace.meta.tool, *(d.name or "" for d in trace.meta.devices)])
+    if re.search(r"\bTPU\b", said):
+        return Vendor.TPU
+    return (
+        Vendor.AMD
+        if re.search(r"\bAMD\b|ROCm|rocp|\brpd\b|\bMI\d{2,3}|gfx\d|hip", said, re.IGNORECASE)
+        else Vendor.NVIDIA
     )
 
 

@@ -184,9 +184,14 @@ def _candidates(s: Situation, families: list[Family]) -> Iterator[Candidate]:
         if (ns := s.path_ns(c) - (queued if c is Category.UNACCOUNTED else 0)) > 0:
             holes = a.timeline is not None and c in (Category.UNACCOUNTED, Category.NO_LAUNCH_RECORD)
             # A migration has no launch call by nature: to record it again brings none.
-            holes = holes and not (c is Category.NO_LAUNCH_RECORD and _paged(s))
+            # Where no call was traced at all, the host is the next measurement, not a repair of this one.
+            holes = holes and not (c is Category.NO_LAUNCH_RECORD and (_paged(s) or not _calls(s)))
             yield Candidate(Kind.RECAPTURE if holes else Kind.MEASURE, Scope.TIMELINE, ns, ns, (c,))
     yield from _replayed(s, families)
+
+
+def _calls(s: Situation) -> bool:
+    return s.account.timeline is not None and len(s.account.timeline.calls) > 0
 
 
 def _paged(s: Situation) -> bool:

@@ -23,12 +23,21 @@ class Server(StrEnum):
     TRTLLM = "trtllm"
 
 
+class Vendor(StrEnum):
+    """Whose tools measure the device."""
+
+    NVIDIA = "nvidia"
+    AMD = "amd"
+    TPU = "tpu"
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What is known of the user's set-up; it decides which names the commands carry. All of it may come from files:
     it is quoted where it is printed."""
 
     server: Server = Server.PLAIN
+    vendor: Vendor = Vendor.NVIDIA
     version: str | None = None
     """Of the server; unknown means current."""
     model: str | None = None
