@@ -191,7 +191,7 @@ def test_rocprofv1_equals_sql() -> None:
 ANSWERS = {
     ROCPD[0]: (Kind.MEASURE, Scope.FRAMEWORK, 4_220_528_510),
     ROCPD[1]: (Kind.CHANGE, Scope.TIMELINE, 932_616_403),
-    JSON: (Kind.RECAPTURE, Scope.TIMELINE, 15_122_023_494),
+    JSON: (Kind.MEASURE, Scope.TIMELINE, 15_122_023_494),
     "old_rpd_matmul.rpd": (Kind.MEASURE, Scope.FRAMEWORK, 3_269_027_080),
     "rocprofv1_results.db": (Kind.CHANGE, Scope.TIMELINE, 2_154_619_700),
     "hipprof_small.db": (Kind.RECAPTURE, Scope.TIMELINE, 1),
