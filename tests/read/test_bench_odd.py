@@ -16,8 +16,8 @@ from request_logs import MS, T0, log_of, row, write
 from scopedown.account.align import align
 from scopedown.account.contract import arrivals_of
 from scopedown.account.population import count, members, values
+from scopedown.answer import diagnose
 from scopedown.case import case_from_files, load_case, load_evidence, write_case
-from scopedown.diagnose import diagnose
 from scopedown.errors import InputError, ScopedownError, UsageError
 from scopedown.read import detect, load
 from scopedown.read.base import UNKNOWN, Artifact, Clock, RequestLog, Source, Summary

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from make.rocm import BOOT, GUID, SECRET, make, rocpd_tables, rocprofv3_object, write_rocpd, write_rocprofv1, write_rpd
+from scopedown.answer import Options, diagnose
 from scopedown.case import case_from_files
-from scopedown.diagnose import Options, diagnose
 from scopedown.errors import InputError
 from scopedown.inspection import of_artifact
 from scopedown.read import READERS, detect, load

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from make.xplane import LINE_START, UTC, PlaneMaker, environment, message, number, varint, write_xplane
+from scopedown.answer import Options, diagnose
 from scopedown.case import case_from_files
-from scopedown.diagnose import Options, diagnose
 from scopedown.errors import InputError
 from scopedown.inspection import of_artifact
 from scopedown.read import READERS, load
