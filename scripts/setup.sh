@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Make the virtual environment with scopedown (editable) and its development tools.
-# On Debian and Ubuntu, run as root, a missing python3-venv is installed; elsewhere this says what is missing.
+# On Debian and Ubuntu, run as root, a missing python3-venv is installed, on Debian also chromium for the tests of the
+# HTML report; elsewhere this says what is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python="${PYTHON:-python3}"
@@ -27,6 +28,12 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
         say "$python has no venv module: install it (Debian, Ubuntu: apt-get install $package) and run make again" >&2
         exit 1
     fi
+fi
+# The tests of the HTML report drive a real browser; without one they are skipped.
+if ! command -v chromium >/dev/null && [ "$(id -u)" = 0 ] && grep -qs '^ID=debian' /etc/os-release; then
+    say "no chromium, which the tests of the HTML report drive: installing it with apt-get"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } ||
+        say "chromium could not be installed: those tests will be skipped"
 fi
 if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     say "creating $venv with $("$python" --version)"

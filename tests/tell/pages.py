@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from tell.reports import hostile, worked_example
 
 from scopedown.account.account import Account, window
 from scopedown.account.picture import pictures
@@ -32,6 +31,7 @@ from scopedown.trace.model import (
     Thread,
     Trace,
 )
+from tell.reports import hostile, worked_example
 
 EVENTS = 1_000_000
 

@@ -9,6 +9,7 @@ from scopedown.report import Line, PatternReport, Report
 from scopedown.tell import drawing, sentences
 from scopedown.tell.clean import clean
 from scopedown.tell.glossary import CATEGORIES
+from scopedown.units import show_ns
 
 NAME, TEXT = 120, 1_200
 #: Charts that the page shows without being asked.
@@ -58,13 +59,13 @@ def _of_pattern(report: Report, p: PatternReport, r: Repeat | None, at: int) -> 
     facts = [
         ["found by", f"rule {clean(p.rule, NAME)}"],
         ["occurs", f"{p.count}{of} times"],
-        ["median", sentences.ms(p.median_ns)],
-        ["p10 to p90", f"{sentences.ms(p.spread_ns[0])} to {sentences.ms(p.spread_ns[1])}"],
+        ["median", show_ns(p.median_ns)],
+        ["p10 to p90", f"{show_ns(p.spread_ns[0])} to {show_ns(p.spread_ns[1])}"],
         ["in all", sentences.ms(p.total_ns)],
         ["on the path", sentences.ms(p.path_ns)],
     ]
     if p.period_ns is not None:
-        facts.append(["comes every", sentences.ms(p.period_ns)])
+        facts.append(["comes every", show_ns(p.period_ns)])
     facts.append(["trend", clean(p.trend or "steady", NAME)])
     if p.opens is not None:
         facts.append(["opens", f"{p.opens} scope"])
@@ -101,8 +102,8 @@ def _of_gaps(report: Report, r: Repeat, at: int) -> Thing:
 def _facts(r: Repeat, what: str) -> list[list[str]]:
     out = [[what, f"{r.count:,}"]]
     if r.count > 1:
-        out.append(["median", sentences.ms(r.median_ns)])
-        out.append(["p10 to p90", f"{sentences.ms(r.spread_ns[0])} to {sentences.ms(r.spread_ns[1])}"])
+        out.append(["median", show_ns(r.median_ns)])
+        out.append(["p10 to p90", f"{show_ns(r.spread_ns[0])} to {show_ns(r.spread_ns[1])}"])
     return out
 
 
@@ -143,7 +144,7 @@ def _thing(
 
 def _chart(r: Repeat) -> dict[str, Any]:
     drawn = "" if len(r.dot_at) == r.count else f", {len(r.dot_at)} of them drawn"
-    spread = f"p10 {sentences.ms(r.spread_ns[0])}, p90 {sentences.ms(r.spread_ns[1])}"
+    spread = f"p10 {show_ns(r.spread_ns[0])}, p90 {show_ns(r.spread_ns[1])}"
     return {
         "at": r.dot_at,
         "ns": r.dot_ns,
@@ -155,7 +156,7 @@ def _chart(r: Repeat) -> dict[str, Any]:
         "median": r.median_ns,
         "p10": r.spread_ns[0],
         "p90": r.spread_ns[1],
-        "caption": f"{r.count:,} occurrences{drawn}; median {sentences.ms(r.median_ns)} ({spread}); "
+        "caption": f"{r.count:,} occurrences{drawn}; median {show_ns(r.median_ns)} ({spread}); "
         f"{r.trend or 'steady'} over the interval{', scale by ratio' if r.log else ''}",
     }
 
