@@ -77,8 +77,10 @@ class Small:
         self.ops.append(row)
         return self
 
-    def sync_record(self, correlation: int, *, stream: int = NONE, event: int = NONE, device: int = 0) -> Small:
-        self.syncs.append((0, 0, 0, correlation, device, device + 1, stream, event))
+    def sync_record(
+        self, correlation: int, *, stream: int = NONE, event: int = NONE, device: int = 0, context: int | None = None
+    ) -> Small:
+        self.syncs.append((0, 0, 0, correlation, device, device + 1 if context is None else context, stream, event))
         return self
 
     def event_record(self, correlation: int, *, event: int, stream: int, device: int = 0) -> Small:

@@ -70,6 +70,12 @@ def test_a_wait_for_all_streams_knows_the_others_too() -> None:
     assert (c.awaited[row], c.awaited_too[row]) == (1, (0,))
 
 
+def test_the_device_of_a_wait_is_that_of_its_context() -> None:
+    """A process that sees one device of many calls it 0."""
+    s = Small().launch(0, 5, 1).op(10, 50, 1, device=3).call("cudaStreamSynchronize", 20, 52, 9)
+    assert waits_for(s.sync_record(9, stream=7, device=0, context=4), 20) == 0
+
+
 def test_work_that_outlives_the_call_was_not_waited_for() -> None:
     s = Small().launch(0, 5, 1).op(10, 500, 1).call("cudaStreamSynchronize", 20, 30)
     assert waits_for(s, 20) is None

@@ -285,6 +285,11 @@ def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int, int]]:
         return wait
     api = np.flatnonzero(trace.host.kind == HostKind.API)
     row = join(y.process, y.correlation, trace.host.process[api], trace.host.correlation[api])
+    # A process may number the devices that it sees in its own way; its contexts tell which of them is meant.
+    device_of: dict[tuple[int, int], int] = {}
+    if trace.ops.context is not None:
+        rows = np.unique(np.stack([trace.ops.process, trace.ops.context, trace.ops.device]).astype(np.int64), axis=1)
+        device_of = {(p, c): d for p, c, d in rows.T.tolist()}
     recorded: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     ev = trace.events
     if ev is not None and len(ev):
@@ -292,7 +297,7 @@ def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int, int]]:
         for k in np.flatnonzero(at >= 0).tolist():
             when = int(trace.host.start[api[at[k]]])
             recorded.setdefault((int(ev.process[k]), int(ev.event[k])), []).append(
-                (when, int(ev.device[k]), int(ev.stream[k]))
+                (when, device_of.get((int(ev.process[k]), int(ev.context[k])), int(ev.device[k])), int(ev.stream[k]))
             )
         for records in recorded.values():
             records.sort()
@@ -308,7 +313,8 @@ def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int, int]]:
             when, device, stream = earlier[-1]
             wait[call] = (device, stream, when)
         elif event == NONE:
-            wait[call] = (int(y.device[k]), int(y.stream[k]) if y.stream[k] > 0 else NONE, start)
+            device = device_of.get((int(y.process[k]), int(y.context[k])), int(y.device[k]))
+            wait[call] = (device, int(y.stream[k]) if y.stream[k] > 0 else NONE, start)
     return wait
 
 
