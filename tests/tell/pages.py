@@ -70,7 +70,7 @@ def hostile_page(text: str) -> bytes:
     )
     report = hostile(text)
     lines = [msgspec.structs.replace(x, id=f"L{i}") for i, x in enumerate(report.ledger.lines, 1)]
-    ledger = msgspec.structs.replace(report.ledger, lines=lines)
+    ledger = msgspec.structs.replace(report.ledger, lines=lines, unit="ns")
     return render(msgspec.structs.replace(report, ledger=ledger), [picture])
 
 

@@ -95,6 +95,7 @@ def test_hostile_names_stay_text(text: str) -> None:
     (block,) = re.findall(rb'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
     assert not set("<>&\u2028\u2029\x1b\u202e") & set(block.decode())
     assert value(page)["things"]
+    assert len(page) < html.LIMIT
 
 
 def test_a_name_that_is_a_mark_of_the_template_is_not_filled_in() -> None:

@@ -17,8 +17,9 @@ from scopedown.account.thin import shares, thin
 from scopedown.picture import Beats, Lane, Links, Picture, Repeat, Span
 from scopedown.trace.model import NONE, Ints
 
-#: Ledger lines and gap groups that can be looked at one by one; patterns all can.
+#: Ledger lines, patterns and gap groups that can be looked at one by one.
 LINES = 60
+PATTERNS = 100
 GAP_GROUPS = 40
 #: More step marks than this would be a grey band.
 STEPS = 400
@@ -106,7 +107,7 @@ def _repeats(a: Account, patterns: Mapping[str, Group], budget: Budget) -> list[
         rows = np.flatnonzero((path.category == line.category.code) & (path.label == line.code))
         group = Group(line.category, line.code, rows, path.start[rows], path.ns[rows])
         found.append(("line", f"L{i}", group, None))
-    found += [("pattern", name, group, None) for name, group in patterns.items() if name != "top"]
+    found += [("pattern", name, group, None) for name, group in [*patterns.items()][:PATTERNS] if name != "top"]
     for i, g in enumerate(a.gap_groups[:GAP_GROUPS], 1):
         found.append(("gaps", f"g{i}", Group(g.category, g.label, np.arange(len(g.ns)), g.start, g.ns), g))
     caps = shares([g.count for _, _, g, _ in found], budget.members)

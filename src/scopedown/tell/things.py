@@ -12,6 +12,8 @@ from scopedown.tell.glossary import CATEGORIES
 from scopedown.units import show_ns
 
 NAME, TEXT = 120, 1_200
+#: Patterns without segments of their own that can be selected.
+PATTERNS = 100
 #: Charts that the page shows without being asked.
 CHARTS = 9
 CHARTED_FROM = 4
@@ -34,7 +36,7 @@ def things(report: Report, picture: Picture) -> list[Thing]:
             out.append(_of_pattern(report, patterns[r.id], r, i))
     drawn = {t["id"] for t in out}
     # A pattern made of gaps has no segments of its own: its gaps are those with the same number and length.
-    for p in (p for p in report.patterns if p.id not in drawn):
+    for p in [p for p in report.patterns if p.id not in drawn][:PATTERNS]:
         same = next((i for i, r in enumerate(picture.repeats)
                      if r.kind == "gaps" and r.count == p.count and r.total_ns == p.total_ns), None)  # fmt: skip
         out.append(_of_pattern(report, p, picture.repeats[same] if same is not None else None, -1))

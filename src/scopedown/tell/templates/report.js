@@ -126,7 +126,7 @@
     const bar = h("i", `f${r.family}`);
     bar.style.width = `${100 * r.share / most}%`;
     const what = h("span", "what", h("span", "cat mono", r.category),
-      h("span", "name", r.count > 1 ? `${r.label} (${r.count}×)` : r.label));
+      h("span", "name", r.label, r.count > 1 ? ` (${r.count}×)` : ""));
     const cells = [h("span", "ns", `${r.amount}`), h("span", "pc", r.percent), h("span", "bar", bar), what,
       h("span", "who", r.resolved)];
     const e = r.thing >= 0 ? button("line", () => choose(S.thing === r.thing ? -1 : r.thing), ...cells) : h("div", "line", ...cells);
