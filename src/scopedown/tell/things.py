@@ -146,6 +146,7 @@ def _thing(
 
 def _chart(r: Repeat) -> dict[str, Any]:
     drawn = "" if len(r.dot_at) == r.count else f", {len(r.dot_at)} of them drawn"
+    axis = ", scale by ratio" if r.log else f"; the scale begins at {show_ns(r.range_ns[0])}" if r.range_ns[0] else ""
     spread = f"p10 {show_ns(r.spread_ns[0])}, p90 {show_ns(r.spread_ns[1])}"
     return {
         "at": r.dot_at,
@@ -159,7 +160,7 @@ def _chart(r: Repeat) -> dict[str, Any]:
         "p10": r.spread_ns[0],
         "p90": r.spread_ns[1],
         "caption": f"{r.count:,} occurrences{drawn}; median {show_ns(r.median_ns)} ({spread}); "
-        f"{r.trend or 'steady'} over the interval{', scale by ratio' if r.log else ''}",
+        f"{r.trend or 'steady'} over the interval{axis}",
     }
 
 

@@ -261,6 +261,7 @@
   }
   function showPanel() {
     panel.replaceChildren();
+    panel.scrollTop = 0;
     const t = D.things[S.thing];
     panel.classList.toggle("on", Boolean(t || S.piece));
     const head = h("h2", "");
