@@ -79,13 +79,20 @@ def nearest(values: Ints, p: float) -> int:
     return int(ordered[max(0, int(np.ceil(p * len(ordered))) - 1)])
 
 
+def rows_of_keys(key: Ints) -> list[Ints]:
+    """Row sets of equal keys, by key; rows in order. One sort, however many keys there are."""
+    if not len(key):
+        return []
+    order = np.argsort(key, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
+
+
 def of_segments(segs: Segments) -> list[Group]:
     """Groups of a path's segments, one cause each, largest total first."""
     whole = merge_equal(segs)
     key = whole.category * (int(whole.label.max()) + 2) + whole.label + 1 if len(whole) else whole.category
     groups = []
-    for value in np.unique(key).tolist():
-        rows = np.flatnonzero(key == value)
+    for rows in rows_of_keys(key):
         for part in by_length(whole.ns[rows]):
             mine = rows[part]
             category = CATEGORIES[int(whole.category[mine[0]])]
@@ -131,11 +138,10 @@ def of_gaps(account: DeviceAccount, names: OpLabels) -> list[GapGroup]:
     key = (before + 1) * width + after + 1
     host = np.array([c.startswith("host.") for c in CATEGORIES])
     groups = []
-    for value in np.unique(key).tolist():
-        mine = np.flatnonzero(key == value)
-        inside = idle.take(np.isin(gap_of, mine))
-        if not len(inside):
-            continue
+    for rows in rows_of_keys(key[gap_of]):
+        # Every gap has segments of its own: those of a key name all its gaps.
+        mine = np.unique(gap_of[rows])
+        inside = idle.take(rows)
         cause = inside.category * (int(inside.label.max()) + 2) + inside.label + 1
         kinds, where = np.unique(cause, return_inverse=True)
         sums = np.zeros(len(kinds), np.int64)
