@@ -17,6 +17,7 @@ $(STAMP): pyproject.toml scripts/setup.sh
 
 demo: $(STAMP) ## write the worked example in real file formats and diagnose it
 	$(BIN)/scopedown demo -o demo-case
+	@echo 'in this checkout, scopedown is $(BIN)/scopedown (or: source $(BIN)/activate)'
 
 test: lint ## linter, types and all tests
 	$(BIN)/pytest -rs $(PYTEST_ARGS)
