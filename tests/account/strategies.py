@@ -318,9 +318,16 @@ def with_stranger(trace: Trace) -> Trace:
 
 
 def with_cut_ranges(trace: Trace, at: int) -> Trace:
-    """Annotations around an instant written as two that touch."""
+    """The innermost annotations at an instant written as two that touch; none that crosses another event."""
     host = trace.host
-    cut = (host.kind == HostKind.ANNOTATION) & (host.start < at) & (at < host.end)
+    around = (host.start < at) & (at < host.end)
+    last = {int(host.thread[row]): row for row in np.flatnonzero(around).tolist()}
+    cut = np.zeros(len(host), bool)
+    for row in last.values():
+        near = (host.thread == host.thread[row]) & (host.start < host.end[row]) & (host.end > host.start[row])
+        outside = (host.start <= host.start[row]) & (host.end >= host.end[row])
+        inside = (host.start >= host.start[row]) & (host.end <= host.end[row])
+        cut[row] = host.kind[row] == HostKind.ANNOTATION and bool((outside | inside)[near].all())
     first, second = host.end.copy(), host.take(cut)
     first[cut] = at
     return replace(

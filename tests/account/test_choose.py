@@ -57,6 +57,14 @@ def test_an_interval_beyond_the_last_row_is_outside_the_capture_there() -> None:
     assert found.account.ns_of(C.OUTSIDE_CAPTURE) == ns(380)
 
 
+def test_after_the_last_op_of_a_window_the_thread_that_asked_for_it_goes_on() -> None:
+    s = Small((0, 0)).launch(0, 5, 1).op(10, 50, 1).range("tidy up", 60, 400, 0).range("longer", 0, 500, 1)
+    found = choose(None, None, s.timeline(), None, Where(begin=ns(20), end=ns(300)))
+    assert spans(found) == (20, 300)
+    assert found.account.ns_of(C.FRONTEND) == 0
+    assert found.account.ns_of(C.HOST_ANNOTATION) == ns(240)
+
+
 @pytest.mark.parametrize("where", [Where(begin=9, end=9), Where(begin=ns(600)), Where(end=-5), Where(range="nothing")])
 def test_words_that_name_nothing_are_refused(where: Where) -> None:
     with pytest.raises(UsageError):

@@ -109,8 +109,14 @@ def _occurrences(merged: Segments, line: Ints, lines: int, timeline: Timeline | 
             of_what.append(event[known] + len(timeline.trace.ops))
             named = rows[np.unique(row[known])]
             of_line[0] = np.where(np.isin(piece, named), NONE, of_line[0])
-    pairs = np.unique(np.stack([np.concatenate(of_line), np.concatenate(of_what)]), axis=1)[0]
-    return np.bincount(pairs[pairs >= 0], minlength=lines)
+    # One integer a (line, occurrence), so that they are told apart by sorting integers.
+    lines_of, what = np.concatenate(of_line), np.concatenate(of_what)
+    what, lines_of = what[lines_of >= 0], lines_of[lines_of >= 0]
+    low = int(what.min(initial=0))
+    width = int(what.max(initial=0)) - low + 1
+    key = np.sort(lines_of * width + (what - low))
+    fresh = np.append(True, key[1:] != key[:-1])[: len(key)]
+    return np.bincount(key[fresh] // width, minlength=lines)
 
 
 def account(
@@ -164,7 +170,7 @@ def account(
         if a < b:
             devices = tuple(timeline.device_accounts(a, b))
             gap_groups = [g for d in devices for g in of_gaps(d, timeline.devices.ops)]
-            found = steps.find(timeline.trace, timeline.calls, timeline.streams, a, b)
+            found = steps.find(timeline.trace, timeline.annotated, timeline.calls, timeline.streams, a, b)
     return Account(
         lo,
         hi,
@@ -216,7 +222,7 @@ def _ending(timeline: Timeline, lo: int, hi: int, token: int | None, thread: int
     last = timeline.ending(lo, hi)
     if token is None or last is None or last.op != NONE:
         return last
-    ranges = [s for s in steps.annotated(timeline.trace, lo, timeline.trace_end) if steps.is_step(s.name)]
+    ranges = [s for s in timeline.annotated.repeated(lo, timeline.trace_end) if steps.is_step(s.name)]
     for found in ranges[:1]:
         begun = np.flatnonzero(found.start >= lo)
         if len(begun) < token or found.start[begun[token - 1]] >= hi:
@@ -235,9 +241,13 @@ def _return(timeline: Timeline, ending: Ending, hi: int, marks: Sequence[Mark], 
     a = ending.at
     if a >= hi:
         return one(a, a, Category.FRONTEND, NONE)
-    if whole_thread and ending.thread != NONE:
-        return timeline.host.segments(ending.thread, np.array([a]), np.array([hi]))
     labels = timeline.labels
+    if whole_thread:
+        # No request, no token that could be on its way back: the thread that asked for the last work goes on.
+        thread = ending.thread if ending.thread != NONE else timeline.asker(ending.op, a, hi)
+        if thread == NONE:
+            return one(a, hi, Category.UNACCOUNTED, labels.code("no event of the trace lies in it"))
+        return timeline.host.segments(thread, np.array([a]), np.array([hi]))
     back = labels.code("return: the engine has the token, the client does not")
     covers: list[tuple[int, Segments]] = []
     threads = {m.thread for m in marks if m.thread != NONE and m.end > a}

@@ -15,6 +15,7 @@ from scopedown.account.host import Host
 from scopedown.account.path import Graph, name_pieces
 from scopedown.account.replay import Replay
 from scopedown.account.segments import Segments
+from scopedown.account.steps import Annotated
 from scopedown.trace.model import NONE, HostKind, Ints, Names, Trace
 
 
@@ -64,6 +65,10 @@ class Timeline:
             lo = max(lo, min(window[0], int(ops.start.min()) if len(ops) else lo))
             hi = min(hi, max(window[1], int(ops.end.max()) if len(ops) else hi))
         return (lo, hi) if hi > lo else None
+
+    @cached_property
+    def annotated(self) -> Annotated:
+        return Annotated(self.trace)
 
     @cached_property
     def waits(self) -> tuple[list[int], list[int]]:
@@ -144,6 +149,14 @@ class Timeline:
         held = np.zeros(len(self.trace.threads), np.int64)
         np.add.at(held, host.thread[rows], np.minimum(host.end[rows], hi) - np.maximum(host.start[rows], lo))
         return Ending(hi, int(held.argmax()), NONE)
+
+    def asker(self, op: int, lo: int, hi: int) -> int:
+        """The thread that launched the op, else the one with the most host time in [lo, hi), or NONE."""
+        call = int(self.calls.of_op[op]) if op != NONE else NONE
+        if call != NONE:
+            return int(self.calls.thread[call])
+        other = self._host_only(lo, hi)
+        return other.thread if other is not None else NONE
 
     def path(self, lo: int, ending: Ending) -> Segments:
         """The critical path of [lo, ending.at), exactly tiled."""
