@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from scopedown.commands import COMMANDS
+from shared_data import SHARED, needs_shared
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -88,6 +90,23 @@ def test_the_python_example_runs(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "measure framework" in done.stdout
+
+
+@needs_shared
+def test_the_reports_of_the_readme_are_what_the_product_says(tmp_path: Path) -> None:
+    """Every line of its two reports, in a terminal of 100 columns."""
+    real, demo = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    shutil.copy(SHARED / "data/nsys/h100x2_train_nvtx_2026.2.sqlite", tmp_path / "train.sqlite")
+    run = [sys.executable, "-m", "scopedown"]
+    env = {**os.environ, "COLUMNS": "100"}
+    subprocess.run([*run, "demo", "-o", "demo-case"], cwd=tmp_path, check=True, capture_output=True)
+    for block, subject in ((real, "train.sqlite"), (demo, "demo-case")):
+        said = subprocess.run(
+            [*run, "diagnose", subject], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        lines = [line for line in block.splitlines() if not line.startswith("$ ")]
+        assert len(lines) > 3
+        assert [line for line in lines if line not in [x.rstrip() for x in said]] == []
 
 
 def test_pages_hold_no_place_of_this_machine() -> None:
