@@ -48,7 +48,7 @@ from scopedown.report import (
 from scopedown.terms import EXPLAINED_BY, RESOLVABLE_BY, Category, Kind, Scope
 from scopedown.trace.coverage import Coverage, coverage
 from scopedown.trace.model import Trace
-from scopedown.units import parse_duration, show_ns
+from scopedown.units import parse_time, show_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +204,8 @@ def _inquire(case: Case, options: Options, progress: Callable[[str], None]) -> _
     monitor = monitors[0].content if monitors else None
     timeline = Timeline(_trace(trace)) if trace is not None else None
     where = Where(
-        _time(options.begin),
-        _time(options.end),
+        None if options.begin is None else parse_time(options.begin),
+        None if options.end is None else parse_time(options.end),
         options.range,
         options.step,
         _offset(options, logs[0] if logs else None),
@@ -264,16 +264,10 @@ def _requests(a: Artifact) -> RequestLog:
     return a.content
 
 
-def _time(text: str | None) -> int | None:
-    if text is None:
-        return None
-    return int(text) if text.lstrip("-").isdecimal() else parse_duration(text)
-
-
 def _offset(options: Options, log: Artifact | None) -> int | None:
     """Added to the log's times; the alignment counts the other way round."""
     given = (
-        _time(options.offset)
+        parse_time(options.offset)
         if options.offset is not None
         else (log.extra.get("offset_ns") if log is not None else None)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -149,10 +150,15 @@ def _amount(metric: Metric, key: str, text: str, example: str) -> tuple[int | No
     if value <= 0:
         raise UsageError(f"{key} = {text!r}: expected an amount above zero")
     if metric.is_latency:
-        return parse_duration(text), None
+        ns = parse_duration(text)
+        if ns < 1:
+            raise UsageError(f"{key} = {text!r} is shorter than 1 ns, which is the least that is counted")
+        return ns, None
     if metric is Metric.COST:
         if not unit:
             raise UsageError(f'{key} = {text!r} has no unit: write for example "{example}"')
+        if not sys.float_info.min <= float(value) <= sys.float_info.max:
+            raise UsageError(f"{key} = {text!r} is an amount that nothing has")
         return None, float(value)
     what = "tok" if metric is Metric.TOKEN_THROUGHPUT else "req"
     rate = parse_rate(text)

@@ -126,6 +126,9 @@ def _named(timeline: Timeline | None, where: Where) -> Interval:
     if timeline is None or timeline.rows_span is None:
         raise UsageError("--from/--to, --range and --step choose an interval of a trace: there is none with events")
     lo, hi = timeline.rows_span
+    ways = [where.begin is not None or where.end is not None, where.range is not None, where.step is not None]
+    if sum(ways) > 1:
+        raise UsageError("--from/--to, --range and --step choose an interval each: give one of the three")
     if where.range is not None:
         return _range(timeline, where.range)
     if where.step is not None:
@@ -149,7 +152,9 @@ def _named(timeline: Timeline | None, where: Where) -> Interval:
 
 
 def _range(timeline: Timeline, text: str) -> Interval:
-    name, _, number = text.rpartition("#") if text.rpartition("#")[2].isdecimal() else (text, "", "1")
+    name, _, number = text.rpartition("#") if _counts(text.rpartition("#")[2]) else (text, "", "1")
+    if not name:
+        raise UsageError(f"--range {text!r}: write the name of a range, or 'NAME#3' for its third")
     host, names = timeline.trace.host, timeline.trace.names
     exact = [i for i, n in enumerate(names) if n == name] or [i for i, n in enumerate(names) if name in n]
     rows = np.flatnonzero(
@@ -183,6 +188,11 @@ def _on_thread(timeline: Timeline, lo: int, hi: int, thread: int) -> Account:
     return account([Phase(lo, hi, Category.UNACCOUNTED, "range")], timeline)
 
 
+def _counts(text: str) -> bool:
+    """Whether a text is a number that counts things."""
+    return text.isdecimal() and len(text) <= 18
+
+
 def median_step(found: steps_of.Steps) -> int:
     """The step of median length."""
     length = found.end - found.start
@@ -192,7 +202,7 @@ def median_step(found: steps_of.Steps) -> int:
 def _step_number(text: str, found: steps_of.Steps) -> int:
     if text == "median":
         return median_step(found)
-    if not text.isdecimal() or int(text) >= len(found):
+    if not _counts(text) or int(text) >= len(found):
         raise UsageError(f"--step {text}: this capture has {len(found)} steps, 0 to {len(found) - 1}, or 'median'")
     return int(text)
 

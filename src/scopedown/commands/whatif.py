@@ -21,6 +21,10 @@ The answer is a bound under the assumptions it prints: the order is kept, and wh
 than its length."""
 
 
+#: Replayed times stay within int64.
+LARGEST_FACTOR = 1000
+
+
 class WhatIf:
     name = "whatif"
     help = "the interval without, or with less of, the named time"
@@ -64,6 +68,6 @@ def _scaled(text: str) -> tuple[str, float]:
         value = float(factor)
     except ValueError:
         value = -1.0
-    if not sign or not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected SELECTOR=F with a factor F of 0 or more")
+    if not sign or not 0 <= value <= LARGEST_FACTOR:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected SELECTOR=F with a factor F from 0 to {LARGEST_FACTOR}")
     return selector, value
