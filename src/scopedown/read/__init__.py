@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from scopedown.errors import InputError
-from scopedown.read.base import Artifact, Reader, Source
+from scopedown.read.base import Artifact, Reader, RequestLog, Source
 from scopedown.read.bench_aiperf import AiperfRecords
 from scopedown.read.bench_aiperf_summary import AiperfSummary
 from scopedown.read.bench_custom import CustomRequests
@@ -33,6 +33,7 @@ from scopedown.read.monitor_smi_capture import NvidiaSmiCapture
 from scopedown.read.monitor_smi_xml import NvidiaSmiXml
 from scopedown.read.nsys_rep import NsysReport
 from scopedown.read.nsys_sqlite import NsysSqlite
+from scopedown.read.request_checks import refuse_clocks
 from scopedown.read.requests import NativeRequests
 from scopedown.read.rocpd import Rocpd
 from scopedown.read.rocprofv1 import RocprofV1
@@ -149,7 +150,10 @@ def load(
         reader = type(reader)(tz)
     if isinstance(reader, NsysReport):
         reader = NsysReport(nsys, cache=cache)
-    return reader.read(source)
+    found = reader.read(source)
+    if isinstance(found.content, RequestLog):
+        refuse_clocks(path, found.content)
+    return found
 
 
 def expand(paths: Iterable[str | Path]) -> list[Path]:

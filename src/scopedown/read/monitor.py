@@ -21,6 +21,7 @@ from scopedown.terms import Scope
 from scopedown.trace.model import Ints
 
 _LEADING = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_BEYOND = 1e15
 _MASK = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 REASON, VIOLATION = "clocks_event_reasons.", "violation."
@@ -172,6 +173,8 @@ def _columns(cells: Mapping[str, Sequence[str]], order: npt.NDArray[np.int64]) -
             found |= {k: v[order] for k, v in _reasons(texts).items() if k not in cells}
             continue
         values = _flags(texts) if name.startswith((REASON, VIOLATION)) else _numbers(texts)
+        # Infinity and the like are no measurement, and a sum with one is none.
+        values[~(np.abs(values) < _BEYOND)] = np.nan
         if not np.isnan(values).all():
             found[name] = values[order]
     return found

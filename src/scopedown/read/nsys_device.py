@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from scopedown.read import limits
 from scopedown.read.nsys_rows import Export, ids, ids_or_none
 from scopedown.read.nsys_tables import MISSING
 from scopedown.trace.model import (
@@ -106,6 +107,7 @@ def _op_rows(export: Export, table: str, more: Mapping[str, int]) -> dict[str, I
         "graphNodeId": NONE,
     }
     rows = export.timed(table, common | dict(more))
+    rows = export.where(rows, limits.known_device(rows["deviceId"]), limits.NO_DEVICE.format(table))
     n = len(rows["start"])
     for c in ("bytes", "copyKind", "srcKind", "dstKind"):
         rows.setdefault(c, np.full(n, NONE, np.int64))
@@ -167,6 +169,8 @@ def read_syncs(export: Export) -> SyncRecords | None:
     """None where the table is absent or empty: 2026.2 writes empty tables for what was not recorded."""
     defaults = dict.fromkeys(_WHERE, NONE)
     rows = export.timed(_SYNCS, defaults | {"globalPid": MISSING})
+    rows["deviceId"] = ids_or_none(rows["deviceId"])
+    rows = export.where(rows, limits.known_device(rows["deviceId"]), limits.NO_DEVICE.format(_SYNCS))
     if not len(rows["start"]):
         return None
     order = np.lexsort((rows["end"], rows["start"]))
@@ -176,7 +180,7 @@ def read_syncs(export: Export) -> SyncRecords | None:
         end=rows["end"],
         process=export.processes(rows["globalPid"]),
         correlation=ids(rows["correlationId"]),
-        device=ids_or_none(rows["deviceId"]).astype(np.int32),
+        device=rows["deviceId"].astype(np.int32),
         context=ids_or_none(rows["contextId"]),
         stream=ids_or_none(rows["streamId"]),
         event=ids_or_none(rows["eventId"]),
@@ -187,12 +191,14 @@ def read_events(export: Export) -> EventRecords | None:
     """None where the table is absent or empty."""
     defaults = dict.fromkeys(_WHERE, NONE)
     rows = export.db.ints(_EVENTS, defaults | {"globalPid": MISSING})
+    rows["deviceId"] = ids_or_none(rows["deviceId"])
+    rows = export.where(rows, limits.known_device(rows["deviceId"]), limits.NO_DEVICE.format(_EVENTS))
     if not len(rows["globalPid"]):
         return None
     return EventRecords(
         process=export.processes(rows["globalPid"]),
         correlation=ids(rows["correlationId"]),
-        device=ids_or_none(rows["deviceId"]).astype(np.int32),
+        device=rows["deviceId"].astype(np.int32),
         context=ids_or_none(rows["contextId"]),
         stream=ids_or_none(rows["streamId"]),
         event=ids_or_none(rows["eventId"]),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from scopedown.read import limits
 from scopedown.read.nsys_rows import Actors, Export, ids
 from scopedown.read.nsys_tables import MISSING
 from scopedown.trace.model import (
@@ -113,6 +114,10 @@ def _nvtx(export: Export) -> HostEvents:
     export.note(
         f"rows of {table} without start were left out", int(((kind != NONE) & (rows["start"] == MISSING)).sum())
     )
+    open_ = rows["end"] == MISSING
+    real = limits.lasting(rows["start"], np.where(open_, rows["start"], rows["end"]))
+    export.note(limits.NO_TIME.format(table), int((keep & ~real).sum()))
+    keep &= real
     # Domain ids are the process's own.
     created = rows["eventType"] == _DOMAIN_CREATE
     export.domains = int(created.sum())
@@ -142,12 +147,19 @@ def close_open(export: Export, host: HostEvents, end: int) -> HostEvents:
     return HostEvents(end=ends[order], **{n: v[order] for n, v in columns.items()})
 
 
+def _instants(export: Export, table: str, rows: dict[str, Ints]) -> dict[str, Ints]:
+    """Rows with a time, which is one that a clock shows."""
+    given = rows["start"] != MISSING
+    rows = {c: v[given] for c, v in rows.items()}
+    return export.where(rows, limits.shown(rows["start"]), limits.NO_TIME.format(table))
+
+
 def read_scheduling(export: Export) -> Scheduling | None:
     if not export.db.has("SCHED_EVENTS", "start", "isSchedIn", "globalTid"):
         return None
     rows = export.db.ints("SCHED_EVENTS", {"start": MISSING, "isSchedIn": 0, "globalTid": MISSING})
+    rows = _instants(export, "SCHED_EVENTS", rows)
     order = np.argsort(rows["start"], kind="stable")
-    order = order[(rows["start"] != MISSING)[order]]
     if not len(order):
         return None
     thread, _ = export.actors.of_tids(rows["globalTid"][order])
@@ -158,8 +170,8 @@ def read_samples(export: Export) -> StackSamples | None:
     if not export.db.has("COMPOSITE_EVENTS", "id", "start", "globalTid"):
         return None
     rows = export.db.ints("COMPOSITE_EVENTS", {"id": NONE, "start": MISSING, "globalTid": MISSING})
+    rows = _instants(export, "COMPOSITE_EVENTS", rows)
     order = np.argsort(rows["start"], kind="stable")
-    order = order[(rows["start"] != MISSING)[order]]
     if not len(order):
         return None
     thread, _ = export.actors.of_tids(rows["globalTid"][order])

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from scopedown.read.limits import LAST_DEVICE, is_time
 from scopedown.read.nsys_tables import Database
 from scopedown.trace.model import Device
 
@@ -35,7 +36,7 @@ _OPTIONS = frozenset(
 GRAPH_MODE, SKIPPED_CALLS = "CUDA_GRAPH_TRACE_OPTIONS:MODE", "CUDA_SKIP_SOME_API_CALLS"
 _PLAIN = re.compile(r"[\w.+-]{1,40}")
 _PROCESS_PREFIX = re.compile(r"^PROCESS_\d+:")
-_CUT = re.compile(r"(-?\d+)-(-?\d+)")
+_CUT = re.compile(r"(-?\d{1,18})-(-?\d{1,18})")
 _LOST = re.compile(
     r"\b(?:lost|dropp|discard|overflow|missed)|not all .* (?:might|may) have been collected", re.IGNORECASE
 )
@@ -73,9 +74,9 @@ def read_session(db: Database) -> Session:
         warnings.append(f"times were shifted by {shift} ns by the export: taken into account where clocks are compared")
     windows: list[tuple[int, int]] = []
     for duration, start, stop in db.rows("ANALYSIS_DETAILS", "duration", "startTime", "stopTime")[:1]:
-        if isinstance(duration, int) and duration > 0:
+        if is_time(duration) and duration > 0:
             windows.append((shift, shift + duration))
-        if isinstance(start, int) and isinstance(stop, int) and start < stop:
+        if is_time(start) and is_time(stop) and start < stop:
             windows.append((start, stop))
     cut = None
     if found := _CUT.fullmatch(export.get("DERIVED_WINDOW_NS", "")):
@@ -129,17 +130,21 @@ def read_devices(db: Database) -> dict[int, Device]:
     for row in db.rows("TARGET_INFO_GPU", *columns, "computeMajor", "computeMinor"):
         number = row[0] if row[0] is not None else row[1]
         # Cut files keep id and name only; an adapter that is no GPU has the columns, with zeros in them.
-        if isinstance(number, int) and (any(row[3:7]) or not db.has("TARGET_INFO_GPU", "smCount")):
+        if _is_device(number) and (any(row[3:7]) or not db.has("TARGET_INFO_GPU", "smCount")):
             devices[number] = _device(number, row[2], *row[3:])
     # Exports of 2020: kHz and MiB, and a bandwidth of unknown unit.
     oldest = ("deviceId", "name", "numMultiprocessors", "coreClockRate", "globalMemorySize", "l2CacheSize")
     for number, name, sms, khz, mib, l2, major, minor in db.rows(
         "TARGET_INFO_CUDA_GPU", *oldest, "computeCapabilityMajor", "computeCapabilityMinor"
     ):
-        if isinstance(number, int) and number not in devices:
+        if _is_device(number) and number not in devices:
             clock, memory = (_integer(khz) or 0) * 1000, (_integer(mib) or 0) * 2**20
             devices[number] = _device(number, name, sms, clock, 0, memory, l2, major, minor)
     return devices
+
+
+def _is_device(number: Any) -> bool:
+    return isinstance(number, int) and 0 <= number <= LAST_DEVICE
 
 
 def _device(
@@ -163,12 +168,13 @@ def read_ordinals(db: Database) -> dict[tuple[int, int], int]:
     return {
         (pid, ordinal): gpu
         for gpu, ordinal, pid in db.rows("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
-        if isinstance(gpu, int) and isinstance(ordinal, int) and isinstance(pid, int)
+        if _is_device(gpu) and isinstance(ordinal, int) and isinstance(pid, int)
     }
 
 
 def _integer(value: Any) -> int | None:
     try:
-        return None if value is None else int(value)
-    except ValueError:
+        number = None if value is None else int(value)
+    except (ValueError, OverflowError):
         return None
+    return number if is_time(number) else None

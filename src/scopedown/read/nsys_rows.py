@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scopedown.read import limits
 from scopedown.read.nsys_tables import MISSING, Database
-from scopedown.trace.model import NONE, Codes, Ints, Names, Process, Thread
+from scopedown.trace.model import NONE, Codes, Ints, Mask, Names, Process, Thread
 
 #: CUPTI_SYNCHRONIZATION_INVALID_VALUE
 _NO_ID = 0xFFFFFFFF
@@ -118,17 +119,26 @@ class Export:
             self.odd[what] = self.odd.get(what, 0) + count
 
     def timed(self, table: str, defaults: Mapping[str, int]) -> dict[str, Ints]:
-        """Rows with a start and an end; rows without are left out, ends before the start are set to it."""
+        """Rows with a start and an end; rows without, or with times that none can be, are left out, ends before the
+        start are set to it."""
         rows = self.db.ints(table, {"start": MISSING, "end": MISSING} | dict(defaults))
         whole = (rows["start"] != MISSING) & (rows["end"] != MISSING)
         if not whole.all():
             self.note(f"rows of {table} without start or end were left out", int((~whole).sum()))
             rows = {c: v[whole] for c, v in rows.items()}
+        rows = self.where(rows, limits.lasting(rows["start"], rows["end"]), limits.NO_TIME.format(table))
         backward = rows["end"] < rows["start"]
         if backward.any():
             self.note(f"rows of {table} end before they start: taken as instants", int(backward.sum()))
             rows["end"] = np.maximum(rows["end"], rows["start"])
         return rows
+
+    def where(self, rows: dict[str, Ints], keep: Mask, what: str) -> dict[str, Ints]:
+        """The rows under a mask; ``what`` is said of the others, with their count."""
+        if keep.all():
+            return rows
+        self.note(what, int((~keep).sum()))
+        return {c: v[keep] for c, v in rows.items()}
 
     def processes(self, global_pids: Ints) -> Codes:
         """Process indices; rows that name no process belong to the only one there is."""

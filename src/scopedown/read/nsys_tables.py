@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -104,7 +104,7 @@ class Database:
         names = ", ".join(f"coalesce({_quoted(c)}, {defaults[c]})" for c in present)
         with self._reading(f"table {table}"):
             cursor = self._db.execute(f"SELECT {names} FROM {sql or _quoted(table)}")  # noqa: S608
-            with self._integers(table):
+            with self._integers(table, present, sql):
                 flat = np.fromiter(chain.from_iterable(cursor), np.int64)
         block = np.ascontiguousarray(flat.reshape(-1, len(present)).T)
         columns = dict(zip(present, block, strict=True))
@@ -125,7 +125,7 @@ class Database:
             cursor = self._db.execute(f"SELECT {names} FROM {_quoted(table)}")  # noqa: S608
             while rows := cursor.fetchmany(_BATCH):
                 *numbers, texts = zip(*rows, strict=True)
-                with self._integers(table):
+                with self._integers(table, present):
                     parts.append(np.array(numbers, np.int64).reshape(len(present), len(rows)))
                 codes.append(np.fromiter((NONE if t is None else code(str(t)) for t in texts), np.int32, len(rows)))
         block = np.concatenate(parts, axis=1) if parts else np.empty((len(present), 0), np.int64)
@@ -134,13 +134,23 @@ class Database:
         return full, np.concatenate(codes) if codes else np.empty(0, np.int32)
 
     @contextmanager
-    def _integers(self, table: str) -> Iterator[None]:
+    def _integers(self, table: str, columns: Sequence[str], sql: str = "") -> Iterator[None]:
         try:
             yield
         except (ValueError, TypeError, OverflowError) as e:
+            other = "typeof({0}) IN ('text', 'blob') OR typeof({0}) = 'real' AND abs({0}) >= 9e18"
+            of = sql or _quoted(table)
+            column = next(
+                (
+                    f", column {c}"
+                    for c in columns
+                    if self._db.execute(f"SELECT 1 FROM {of} WHERE {other.format(_quoted(c))} LIMIT 1").fetchone()  # noqa: S608
+                ),
+                "",
+            )
             raise InputError(
                 self.path,
-                f"table {table}",
+                f"table {table}{column}",
                 f"expected integers, found something else ({e})",
                 self.again,
             ) from None

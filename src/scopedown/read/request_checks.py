@@ -6,11 +6,16 @@ arrival, another unit): a ledger made from it would be exact and wrong.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from scopedown.errors import InputError
 from scopedown.read.base import PREFILL_ROOF, STATUSES, UNKNOWN, Clock, RequestLog
+from scopedown.read.limits import LONGEST_NS, TOTAL_NS
 from scopedown.terms import Status
 from scopedown.trace.model import Ints, Mask
+from scopedown.units import LAST_NS
 
 _OK = STATUSES.index(Status.OK)
 _QUARTER_NS, _NEAR_NS = 900 * 10**9, 5 * 10**9
@@ -59,6 +64,32 @@ def check(log: RequestLog) -> tuple[dict[str, int], list[str]]:
     if log.chunk_tokens is not None and (log.chunk_tokens > 1).any():
         warnings.append("chunks hold several tokens: gaps are between chunks, not tokens")
     return broken, warnings
+
+
+def refuse_clocks(path: Path, log: RequestLog) -> None:
+    """Raises InputError for a request whose own stamps lie further apart than any request lasts: they are of two
+    clocks, or of two units, and no duration of the log can be trusted (nor fits int64 where many are added)."""
+    last = last_chunk(log)
+    total = 0.0
+    for stamps in ((log.arrival, log.sent, log.first_token, last, log.end), (log.queued, log.scheduled)):
+        table = np.stack(stamps)
+        known = table != UNKNOWN
+        low = np.where(known, table, LAST_NS).min(axis=0)
+        high = np.where(known, table, -LAST_NS).max(axis=0)
+        ns = np.where(known.any(axis=0), high - low, 0)
+        total += float(ns.sum(dtype=np.float64))
+        if (ns > LONGEST_NS).any() or ((table[known] >= LAST_NS) | (table[known] <= -LAST_NS)).any():
+            row = int(np.argmax(ns))
+            raise InputError(
+                path,
+                f"request {log.id[row]!r}",
+                f"expected stamps of one clock, found some that lie {ns[row] / 86_400e9:.0f} days apart",
+                "write all times of a request in ns since the same zero",
+            )
+    if total > TOTAL_NS:
+        raise InputError(
+            path, "", f"expected requests, found {total / 3.15576e16:.0f} years of them in all", "correct the unit"
+        )
 
 
 def last_chunk(log: RequestLog) -> Ints:

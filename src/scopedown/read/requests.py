@@ -20,8 +20,9 @@ from scopedown.read.base import STATUSES, UNKNOWN, Artifact, RequestLog, Source
 from scopedown.read.request_checks import check, establishes
 from scopedown.terms import Scope
 from scopedown.trace.model import Ints
+from scopedown.units import LAST_NS
 
-Time = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Time = Annotated[int, msgspec.Meta(ge=0, lt=LAST_NS)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scopedown.read import limits
 from scopedown.read.base import Artifact, Reader, Source
 from scopedown.read.claims import claims, counts, oddities
 from scopedown.trace.coverage import coverage
@@ -118,6 +119,13 @@ class Rows:
     def _timed(self, what: str, start: Ints, end: Ints, columns: dict[str, AnyColumn | int | None]) -> _Part:
         n = len(start)
         made = {k: np.full(n, v) if isinstance(v, int) else v for k, v in columns.items() if v is not None}
+        real = limits.lasting(start, end)
+        self.note(limits.NO_TIME.format(what), int((~real).sum()))
+        if "device" in made:
+            known = limits.known_device(made["device"])
+            self.note(limits.NO_DEVICE.format(what), int((real & ~known).sum()))
+            real &= known
+        start, end, made = start[real], end[real], {k: v[real] for k, v in made.items()}
         backward = end < start
         self.note(f"{what} end before they start: taken as instants", int(backward.sum()))
         return {"start": start, "end": np.maximum(start, end), **made}

@@ -152,7 +152,8 @@ def between(s: Situation, thread: int, start: Ints, ns: Ints) -> Between | None:
     width = int(names.max()) + 2
     pairs, counts = np.unique((before + 1) * width + names[follows] + 1, return_counts=True)
     pair = int(pairs[counts.argmax()])
-    device = np.bincount(ops.device[follows]).argmax()
+    devices, launches = np.unique(ops.device[follows], return_counts=True)
+    device = devices[launches.argmax()]
     on = np.flatnonzero(
         (ops.device == device) & (ops.kind <= OpKind.COLLECTIVE) & (ops.end > a[0]) & (ops.start < b[-1])
     )
