@@ -65,9 +65,13 @@ _ALIASES = {
     "warmup_requests": "warmup",
     "warm_up": "warmup",
 }
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:req\w*|rps|qps)\s*(?:/|\bper\b|a)?\s*(s\b|sec\w*|min\w*)?", re.IGNORECASE)
-_AT_A_TIME = re.compile(r"(\d+|one)\s+(?:requests?\s+)?(?:at a time|in flight|concurrent)", re.IGNORECASE)
+_RATE = re.compile(
+    r"(?<!\d)(\d{1,15}(?:\.\d{1,15})?)\s*(?:req\w*|rps|qps)\s*(?:/|\bper\b|a)?\s*(s\b|sec\w*|min\w*)?", re.IGNORECASE
+)
+_AT_A_TIME = re.compile(r"(?<!\d)(\d{1,15}|one)\s+(?:requests?\s+)?(?:at a time|in flight|concurrent)", re.IGNORECASE)
 _PRECISION = re.compile(r"\b(?:bf16|fp16|fp8|fp4|nvfp4|mxfp4|fp32|tf32|int8|int4|w\d+a\d+|awq|gptq)\b", re.IGNORECASE)
+#: Begins where a word does: from every letter of a long one it would take the square of its length.
+_MODEL = re.compile(r"(?<![a-z])[a-z]+\d+[a-z]*")
 _CLOCKS = ("clocks.current.sm", "clocks.sm", "clocks.current.graphics", "clocks.gr")
 _LIMITS = ("enforced.power.limit", "power.limit")
 #: Prefixes of a monitor's columns that say what held the clocks down; an idle device is not held down.
@@ -340,5 +344,5 @@ def _rate(text: str) -> float | None:
 
 def _models(text: str) -> set[str]:
     """Words that name a model of device: letters and digits (``h100``, ``mi300x``), no amounts (``80gb``)."""
-    words = re.findall(r"[a-z]+\d+[a-z]*", text.lower())
+    words = _MODEL.findall(text.lower())
     return {w for w in words if not w.startswith(("hbm", "sxm", "gddr", "x"))}

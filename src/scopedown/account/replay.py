@@ -309,15 +309,13 @@ class _Run:
         edges = np.array([end - cost, end])
         for k, s in enumerate(self.scenarios):
             if thread in s.host:
-                gone = np.diff(self._removed(k, thread, None, edges))[0]
-                own[k] -= int(np.rint(own[k] * gone / cost))
-                ret[k] -= int(np.rint(max(ret[k], 0) * gone / cost))
+                # Python's integers: the product of two long times is beyond int64.
+                gone = int(np.diff(self._removed(k, thread, None, edges))[0])
+                own[k] -= round(int(own[k]) * gone / cost)
+                ret[k] -= round(max(int(ret[k]), 0) * gone / cost)
         leave = np.maximum(begin + own, self._ended(op, begin, thread) + ret)
-        for other in self.c.awaited_too.get(call, ()):
-            if self.place[other] >= 0:
-                self._stream(int(self.g.streams.key[other]), int(self.place[other]))
-            late = int(self.ops.end[other])
-            leave = np.maximum(leave, self._ended(other, begin, thread) + np.minimum(ret, end - late))
+        if call in self.c.awaited_too:
+            leave = np.maximum(leave, self._others_ended(np.asarray(self.c.awaited_too[call]), begin, thread, ret, end))
         for k, s in enumerate(self.scenarios):
             if s.calls is not None and s.calls[call]:
                 leave[k] = begin[k] + int(np.rint((leave[k] - begin[k]) * s.keep))
@@ -325,6 +323,21 @@ class _Run:
                     ops = np.array([op, *self.c.awaited_too.get(call, ())])
                     self.owed[k] = max(self.owed[k], int(self.op_end[k, ops].max()))
         self._anchor(thread, end, leave)
+
+    def _others_ended(self, others: Ints, begin: Ints, thread: int, ret: Ints, end: int) -> Ints:
+        """When a wait for all streams, which returned at ``end``, is done with those beside the one that ended last. A
+        wait may be for thousands of streams: they are looked at one by one only where they have to be."""
+        place, stream = self.place[others], self.g.streams.key[others]
+        for s, i in zip(stream[place >= 0].tolist(), place[place >= 0].tolist(), strict=True):
+            if i >= self.next_op[s]:
+                self._stream(s, i)
+        call = self.c.of_op[others]
+        late = (place >= 0) & (call >= 0) & (self.c.thread[call] != thread) & (self.c.start[call] >= self.r.lo)
+        done = self.op_end[:, others].copy()
+        for n in np.flatnonzero(late).tolist():
+            done[:, n] = self._ended(int(others[n]), begin, thread)
+        found: Ints = (done + np.minimum(ret[:, None], (end - self.ops.end[others])[None, :])).max(axis=1)
+        return found
 
     def _ended(self, op: int, begin: Ints, thread: int) -> Ints:
         """The end of what a wait that begins at ``begin`` waits for on the op's stream: work that another thread
@@ -344,6 +357,8 @@ class _Run:
 
     def _stream(self, stream: int, upto: int) -> None:
         """Advances a stream to its op number ``upto``."""
+        if upto < self.next_op[stream]:
+            return
         rows = self.stream_rows[stream]
         # The threads that launch come first: on their way they may need this very stream, and advance it.
         self._launched(rows[self.next_op[stream] : upto + 1])

@@ -12,6 +12,7 @@ import numpy as np
 from scopedown.account import intervals
 from scopedown.account.account import Account
 from scopedown.account.groups import Group
+from scopedown.account.matching import compiled, matching
 from scopedown.account.replay import Scenario, without_waits
 from scopedown.account.segments import Segments, merge_equal
 from scopedown.account.timeline import Timeline
@@ -245,7 +246,7 @@ def host_named(account: Account, pattern: re.Pattern[str], keep: float = 0.0) ->
         return _nothing(account, keep)
     lo, hi = account.service
     host = t.trace.host
-    named = [i for i, n in enumerate(t.trace.names) if pattern.search(n)]
+    named = matching(pattern, t.trace.names)
     mine = np.isin(host.name, named) & (host.start < hi) & (host.end > lo) & (host.kind != HostKind.MARK)
     scenario = Scenario(keep)
     time = 0
@@ -298,16 +299,13 @@ def select(
     if kind == "copy":
         return _copy(account, rest, keep)
     if kind in ("host", "kernel"):
-        try:
-            pattern = re.compile(rest)
-        except re.error as e:
-            raise UsageError(f"{rest!r} is not a regular expression: {e}") from None
+        pattern = compiled(rest)
         if kind == "host":
             return host_named(account, pattern, keep)
         if account.timeline is None:
             return _nothing(account, keep)
         ops, names = account.timeline.trace.ops, account.timeline.trace.names
-        named = [i for i, n in enumerate(names) if pattern.search(n)]
+        named = matching(pattern, names)
         return kernels(account, np.isin(ops.name, named) & np.isin(ops.kind, (OpKind.KERNEL, OpKind.COLLECTIVE)), keep)
     raise UsageError(f"{kind!r} selects nothing: write host:, kernel:, copy:, category:, line: or pattern:")
 

@@ -265,8 +265,12 @@ def empty_host() -> HostEvents:
     return HostEvents(z, z, s, c, c, c, z)
 
 
+#: Characters of a name that are kept: no program has longer ones, and some patterns take the square of the length.
+LONGEST_NAME = 4000
+
+
 class Names:
-    """Builds the string dictionary of a trace.
+    """Builds the string dictionary of a trace; names are cut at LONGEST_NAME, and differ where the whole texts do.
 
     >>> names = Names()
     >>> names.code("a"), names.code("b"), names.code("a"), names.values
@@ -281,5 +285,5 @@ class Names:
         found = self._codes.get(text)
         if found is None:
             found = self._codes[text] = len(self.values)
-            self.values.append(text)
+            self.values.append(text[:LONGEST_NAME])
         return found

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
+from scopedown.trace.model import LONGEST_NAME
+
 
 class ApiMeaning(IntEnum):
     """What a runtime or driver call does, whatever the vendor."""
@@ -78,7 +80,8 @@ _STEMS = ("cu", "hip", "hsa_", "__cuda", "__hip", "nvrtc", "nvJitLink", "nvPTXCo
 def clean_api(name: str) -> str:
     """The name without the version and stream suffixes that tools append: ``cudaLaunchKernel_v7000`` and
     ``cudaMemcpyAsync_ptsz`` become ``cudaLaunchKernel`` and ``cudaMemcpyAsync``."""
-    return _SUFFIX.sub("", name)
+    # Suffixes are short; over all of a long name the pattern would take the square of its length.
+    return name[:-100] + _SUFFIX.sub("", name[-100:])
 
 
 def api_meaning(name: str) -> ApiMeaning:
@@ -207,6 +210,9 @@ _TILE = re.compile(r"_[A-Za-z]*\d+x\d+.*$")
 _LAYOUT = re.compile(r"_[nt]{2}(?:_[nt])?$")
 # Triton's older names end in the specialisation of the arguments: _0d1d2d3de4c.
 _VARIANT = re.compile(r"(?:[_.]\d+|_(?:\d+(?:de|d|c)){1,}\d*)+$")
+#: The patterns above take the square of the length.
+_LONGEST_FUNCTION = 1000
+_SIZE = re.compile(r"\d{1,9}")
 _MANGLED = re.compile(r"_ZN?K?(?=\d)")
 
 
@@ -216,8 +222,8 @@ def _demangled(name: str) -> str:
     if start is None:
         return name
     parts, at = [], start.end()
-    while at < len(name) and (size := re.match(r"\d+", name[at:])):
-        begin = at + size.end()
+    while at < len(name) and (size := _SIZE.match(name, at)):
+        begin = size.end()
         at = begin + int(size[0])
         parts.append(name[begin:at])
     return "::".join(p for p in parts if not p.startswith("_GLOBAL__N")) or name
@@ -232,7 +238,7 @@ def kernel_family(name: str) -> str:
     >>> kernel_family("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT"), kernel_family("triton_poi_fused_add_3")
     ('nvjet_tst', 'triton_poi_fused_add')
     """
-    text = name.strip().removesuffix(" [clone .kd]").removesuffix(".kd")
+    text = name[:LONGEST_NAME].strip().removesuffix(" [clone .kd]").removesuffix(".kd")
     if text.startswith("_Z"):
         text = _demangled(text)
     if any(c in text for c in "(<: "):
@@ -240,6 +246,7 @@ def kernel_family(name: str) -> str:
         if function in _WRAPPERS and argument:
             return kernel_family(argument)
         text = function or text
+    text = text[:_LONGEST_FUNCTION]
     if found := _NVJET.match(text):
         return f"nvjet_{found[1]}"
     for pattern in (_NCCL, _NVFUSER):
@@ -256,7 +263,7 @@ def short_kernel_name(name: str, limit: int = 300) -> str:
     parameters. The family stays the same."""
     if len(name) <= limit:
         return name
-    function, argument = _qualified(name)
+    function, argument = _qualified(name[:LONGEST_NAME])
     if function in _WRAPPERS and argument:
         return f"{function}<{kernel_family(argument)}>"
     return function or name[:limit]
