@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import re
-import shutil
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,10 +16,13 @@ import tomlkit
 
 from scopedown import read
 from scopedown.errors import InputError, UsageError
+from scopedown.files import copy_whole
 from scopedown.read import OF_RUNS, READERS, detect, expand, open_source
 from scopedown.read.base import Artifact, Source
 from scopedown.read.bench_custom import CustomRequests
 from scopedown.read.columns import parse_columns
+from scopedown.read.nsys_tables import MAGIC
+from scopedown.read.stamps import parse_zone
 from scopedown.read.unknown import looks_like
 from scopedown.symptom import Symptom, parse_symptom
 from scopedown.units import parse_duration, show_bytes
@@ -201,6 +202,17 @@ def write_case(
     if toml.exists() or toml.is_symlink():
         raise InputError(toml, "", "exists already", "choose another folder, or edit the file")
     sources = [open_source(p) for p in expand(evidence)]
+    for source in sources:
+        if not _writable(str(source.path.resolve() if reference else source.path.name)):
+            raise InputError(source.path, "", "the name is not UTF-8, as case.toml has to be", "rename the file")
+        log = Path(f"{source.path}-wal")
+        if not reference and source.head.startswith(MAGIC) and log.is_file() and _size(log):
+            raise InputError(
+                log, "", "holds rows of the database that a copy of it would lack", "end the program that writes it"
+            )
+    for text in (*(symptom or {}).values(), *(t for field in (contract or {}).items() for t in field), columns):
+        if not _writable(str(text)):
+            raise UsageError(f"{text!r} is not UTF-8, as case.toml has to be: write it otherwise")
     document = tomlkit.document()
     if symptom:
         document["symptom"] = {k: v for k, v in symptom.items() if v is not None}
@@ -212,8 +224,8 @@ def write_case(
         if reference:
             files = {str(s.path.resolve()): (s.sha256, mapped.get(s.path)) for s in sources}
         else:
-            copies = _copy([s.path for s in sources], folder / "evidence") if sources else {}
-            files = {k: (v, mapped.get(s.path)) for (k, v), s in zip(copies.items(), sources, strict=True)}
+            copies = _copy(sources, folder / "evidence") if sources else []
+            files = {name: (sha256, mapped.get(s.path)) for (name, sha256), s in zip(copies, sources, strict=True)}
         if files and (reference or mapped):
             document["evidence"] = _table(files)
         elif files:
@@ -222,6 +234,11 @@ def write_case(
     except OSError as error:
         raise InputError(folder, "", f"cannot be written ({error.strerror})", "choose another folder") from None
     return toml
+
+
+def _writable(text: str) -> bool:
+    """Whether UTF-8 can hold the text: names of files and words of a command line may have any byte."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _uses(source: Source, columns: str) -> bool:
@@ -248,7 +265,9 @@ def _read_toml(toml: Path) -> dict[str, Any]:
     if not toml.is_file():
         raise InputError(toml.parent, "", "has no case.toml", "make a case with scopedown new, or name the files")
     try:
-        return tomllib.loads(toml.read_bytes().decode("utf-8-sig"))
+        document = tomllib.loads(toml.read_bytes().decode("utf-8-sig"))
+    except RecursionError:
+        raise InputError(toml, "", "is nested deeper than any case", "write tables and plain values") from None
     except tomllib.TOMLDecodeError as error:
         text = str(error)
         place = re.search(r"\(at (line \d+, column \d+|end of document)\)", text)
@@ -256,6 +275,25 @@ def _read_toml(toml: Path) -> dict[str, Any]:
         raise InputError(toml, place[1] if place else "", f"is no TOML: {what}", "correct the line") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(toml, "", f"cannot be read ({error})", "check its rights and that it is UTF-8") from None
+    except ValueError:
+        raise InputError(toml, "", "holds a number or a date that none can be", "correct it") from None
+    if (key := _too_large(document)) is not None:
+        raise InputError(toml, key, "holds a number beyond 64 bits", "write what is meant as a text")
+    return document
+
+
+def _too_large(document: Mapping[str, Any]) -> str | None:
+    """Where a document has an integer that no column holds."""
+    left: list[tuple[str, Any]] = list(document.items())
+    while left:
+        key, value = left.pop()
+        if isinstance(value, dict):
+            left += [(f"{key}.{k}", v) for k, v in value.items()]
+        elif isinstance(value, list):
+            left += [(key, v) for v in value]
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return key
+    return None
 
 
 def _entries(toml: Path, folder: Path, entries: Any) -> list[EvidencePath]:
@@ -278,6 +316,10 @@ def _entries(toml: Path, folder: Path, entries: Any) -> list[EvidencePath]:
         offset, zone = entry.get("offset"), None
         if offset is not None and _ZONE.fullmatch(offset):
             offset, zone = None, offset
+            try:
+                parse_zone(entry["offset"])
+            except UsageError as error:
+                raise InputError(toml, where, str(error), 'write for example offset = "+02:00"') from None
         try:
             shift = None if offset is None else parse_duration(offset)
         except UsageError as error:
@@ -330,18 +372,24 @@ def _text(table: Any, key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _copy(paths: list[Path], folder: Path) -> dict[str, str]:
-    """Copies into the folder, each under its own name or a numbered one; ``{evidence/name: sha256}``."""
+def _copy(sources: list[Source], folder: Path) -> list[tuple[str, str]]:
+    """Copies into the folder, each under its own name or a numbered one: ``(evidence/name, sha256)``.
+
+    What an earlier run, which was ended before it wrote ``case.toml``, has copied is taken as it is.
+    """
     folder.mkdir(exist_ok=True)
-    hashes = {}
-    for path in paths:
+    found: dict[Path, str] = {}
+    for source in sources:
+        path = source.path
         target, number = folder / path.name, 2
-        while target.exists():
+        while target in found or (target.exists() and not _same(source, target)):
             target, number = folder / f"{path.stem}-{number}{path.suffix}", number + 1
-        shutil.copyfile(path, target)
-        with target.open("rb") as copy:
-            hashes[f"{folder.name}/{target.name}"] = hashlib.file_digest(copy, "sha256").hexdigest()
-    return hashes
+        found[target] = source.sha256 if target.exists() else copy_whole(path, target)
+    return [(f"{folder.name}/{target.name}", sha256) for target, sha256 in found.items()]
+
+
+def _same(source: Source, path: Path) -> bool:
+    return path.is_file() and Source(path).sha256 == source.sha256
 
 
 def _write_new(path: Path, text: str) -> None:

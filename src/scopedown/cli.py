@@ -34,11 +34,15 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+#: An error line names what is wrong; a name from a file may be longer than any screen.
+LONGEST = 500
+
+
 class Parser(argparse.ArgumentParser):
     """Usage errors in one line, like every other error a user can mend."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(ExitCode.USAGE, f"scopedown: {message} (see: {self.prog} --help)\n")
+        self.exit(ExitCode.USAGE, f"scopedown: {short(message)} (see: {self.prog} --help)\n")
 
 
 class _Version(argparse.Action):
@@ -75,10 +79,19 @@ def build_parser(only: str | None = None) -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line. Returns the exit code; argparse's own exits pass through as SystemExit."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no "…" gets it escaped, not an error
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by who started us (`>&-`): what nobody reads need not fail
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - open as long as the program runs
+        elif isinstance(stream, io.TextIOWrapper):  # a terminal that knows no "…" gets it escaped, not an error
             stream.reconfigure(errors="backslashreplace")
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _main(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+
+
+def _main(words: list[str]) -> int:
     first = next((w for w in words if not w.startswith("-")), None)
     parser = build_parser(first if first in dict(COMMANDS) else None)
     args, rest = parser.parse_known_args(words)
@@ -94,8 +107,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has seen enough (`| head`). Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.ANSWERED
-    except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
     except (ScopedownError, OSError) as error:
         if args.debug:
             raise
@@ -111,11 +122,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def one_line(error: ScopedownError | OSError) -> str:
     """The message without control characters: part of it may come from a file."""
+    if isinstance(error, OSError) and not isinstance(error, ScopedownError):
+        name = "input or output" if error.filename is None else os.fsdecode(error.filename)
+        return short(f"{name}: {(error.strerror or 'cannot be used').lower()}")
+    return short(str(error))
+
+
+def short(text: str) -> str:
+    """The text on one line that can act on no terminal; of a long one the middle is left out, for the end says what
+    to do."""
     from scopedown.tell.clean import clean
 
-    if isinstance(error, OSError) and error.filename is not None and not isinstance(error, ScopedownError):
-        return clean(f"{os.fsdecode(error.filename)}: {(error.strerror or 'cannot be used').lower()}")
-    return clean(str(error))
+    if len(text) > 2 * LONGEST:
+        text = f"{text[:LONGEST]}{text[-LONGEST:]}"
+    text = clean(text)
+    return text if len(text) <= LONGEST else f"{text[: 2 * LONGEST // 3]} … {text[-LONGEST // 3 + 3 :]}"
 
 
 def report_bug() -> None:
@@ -123,7 +144,8 @@ def report_bug() -> None:
     import traceback
     from importlib.metadata import version
 
-    traceback.print_exc()
+    for line in traceback.format_exc().splitlines():
+        print(short(line), file=sys.stderr)
     print(
         f"scopedown: internal error. This is a bug in scopedown {version('scopedown')} "
         f"(Python {platform.python_version()}, {platform.system()} {platform.machine()}), not in your files. "

@@ -9,6 +9,7 @@ from scopedown.case import Case
 from scopedown.errors import InputError, UsageError
 from scopedown.files import write_atomic
 from scopedown.report import Report
+from scopedown.tell.json import encode, mended
 from scopedown.units import show_ns
 
 
@@ -18,7 +19,7 @@ def save(case: Case, report: Report) -> None:
         raise UsageError("--save needs a case folder: make one with scopedown new")
     target = case.folder / "report.json"
     try:
-        write_atomic(target, msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+        write_atomic(target, encode(report, indent=1))
     except OSError as e:
         raise InputError(target, "", f"cannot be written ({e.strerror})", "check the rights of the case") from None
     d, y = report.decision, report.symptom
@@ -38,4 +39,4 @@ def save(case: Case, report: Report) -> None:
         answer=answer,
         next=d.question,
     )
-    journal.append(case.folder, entry)
+    journal.append(case.folder, msgspec.convert(mended(msgspec.to_builtins(entry)), journal.Entry))

@@ -24,18 +24,19 @@ class Inspect:
         add_columns(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        import msgspec
-
+        from scopedown.commands.output import put
         from scopedown.inspection import inspect
+        from scopedown.tell.json import encode
 
         found = inspect(args.paths, args.columns)
         if args.json:
-            sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
+            put(encode(found, indent=1), "-")
             return 0
         from rich.console import Console
 
         # Lines are not broken at a width that nobody looks at.
-        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, file=sys.stdout)
+        # A width at all: with COLUMNS=0 rich prints nothing.
+        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, file=sys.stdout, width=500)
         for number, item in enumerate(found):
             if number:
                 console.print()

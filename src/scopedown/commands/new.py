@@ -37,6 +37,7 @@ class New:
     def run(self, args: argparse.Namespace) -> int:
         from scopedown.case import write_case
         from scopedown.symptom import KEYS
+        from scopedown.tell.clean import clean
 
         symptom = {key: value for key in KEYS if (value := getattr(args, key, None)) is not None}
         toml = write_case(
@@ -47,10 +48,10 @@ class New:
             reference=args.reference,
             columns=args.columns,
         )
-        print(f"wrote {toml}")
+        print(f"wrote {clean(str(toml))}")
         if not args.paths:
-            print(f"put evidence into {shlex.quote(str(args.folder / 'evidence'))}")
-        print(f"next: scopedown diagnose {shlex.quote(str(args.folder))}")
+            print(f"put evidence into {clean(shlex.quote(str(args.folder / 'evidence')))}")
+        print(f"next: scopedown diagnose {clean(shlex.quote(str(args.folder)))}")
         return 0
 
 

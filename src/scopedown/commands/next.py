@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 
@@ -16,19 +15,18 @@ class Next:
         parser.add_argument("--json", action="store_true", help="print one object: decision and journal")
 
     def run(self, args: argparse.Namespace) -> int:
-        import msgspec
-
         from scopedown.answer import diagnose
         from scopedown.case import load_case
+        from scopedown.commands.output import put
         from scopedown.journal import read
         from scopedown.tell.clean import clean
+        from scopedown.tell.json import encode
 
         case = load_case(args.case)
         entries = read(args.case if args.case.is_dir() else args.case.parent)
         decision = diagnose(case).decision
         if args.json:
-            answer = msgspec.json.encode({"decision": decision, "journal": entries})
-            sys.stdout.write(msgspec.json.format(answer, indent=1).decode() + "\n")
+            put(encode({"decision": decision, "journal": entries}, indent=1), "-")
             return 0
         for entry in entries:
             print(f"{entry.n}. {clean(entry.question)}")

@@ -8,6 +8,11 @@ import unicodedata
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
+def acts(c: str) -> bool:
+    """Whether a character may change how a terminal or a page shows others."""
+    return unicodedata.category(c) in _ACTING
+
+
 def clean(text: str, limit: int | None = None) -> str:
     """The text on one line, acting characters as escapes, at most ``limit`` characters (the cut is marked with "…").
 
@@ -19,9 +24,7 @@ def clean(text: str, limit: int | None = None) -> str:
     if limit is not None and len(text) > 2 * limit:
         text = text[: 2 * limit]
     if not text.isprintable():
-        text = "".join(
-            c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _ACTING else c for c in text
-        )
+        text = "".join(c.encode("unicode_escape").decode("ascii") if acts(c) else c for c in text)
     if limit is not None and len(text) > limit:
         text = text[: limit - 1].rstrip() + "…"
     return text

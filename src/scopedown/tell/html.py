@@ -11,10 +11,9 @@ import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 
-import msgspec
-
 from scopedown.picture import Picture
 from scopedown.report import Report
+from scopedown.tell.json import compact
 from scopedown.tell.page import page
 
 #: Bytes of a page, whatever the trace.
@@ -26,7 +25,7 @@ def render(report: Report, pictures: Iterable[Picture]) -> bytes:
     last."""
     data = b""
     for picture in pictures:
-        data = fill(msgspec.json.encode(page(report, picture)))
+        data = fill(compact(page(report, picture)))
         if len(data) <= LIMIT:
             break
     return data
