@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from scopedown.account import scenarios
 from scopedown.account.groups import Group
 from scopedown.decide.rules import places
 from scopedown.decide.rules.base import Finding, of_group, times
@@ -64,35 +64,18 @@ class AllocChurn:
         beside = ", ".join(f"{places.label(s, o.label)} {times(o.count, None)}" for o in others[:3])
 
         def state(saved: int) -> Statement:
-            return Statement(
+            return places.told(
+                s,
+                f,
+                saved,
                 f"{f.label} is called in the loop, {places.lasting(f.ns, of=f.of)}{places.mostly(s, g)} on {on}: "
                 f"{places.share(s, f.path_ns)}{'; beside it ' + beside if beside else ''}. Without its own time the "
                 f"replay saves {show_ns(saved)}.",
-                Category.HOST_ALLOC,
-                f.label,
-                float(f.median_ns),
-                "ns",
-                f.count,
                 f"{f.label} on {on}",
-                places.evidence(s),
-                (places.gain(s, saved),),
-                ("a run in which the memory is kept from step to step, with steps of the same length",),
+                "a run in which the memory is kept from step to step, with steps of the same length",
             )
 
-        return Finding(
-            f.rule,
-            f.category,
-            f.label,
-            f.ns,
-            f.path_ns,
-            f.opens,
-            f.of,
-            f.period_ns,
-            f.trend,
-            g,
-            lambda: scenarios.group(s.account, g),
-            state,
-        )
+        return replace(f, state=state)
 
 
 def _in_loop(s: Situation, g: Group) -> bool:

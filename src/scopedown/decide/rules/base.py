@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from scopedown.account.groups import GapGroup, Group, nearest
+from scopedown.account import scenarios
+from scopedown.account.groups import Group, nearest
 from scopedown.account.scenarios import Cut
 from scopedown.decide.situation import Situation
 from scopedown.decide.statement import Statement
@@ -87,9 +89,9 @@ def unchanged(s: Situation, within_ns: int) -> Prediction:
 
 
 def of_group(s: Situation, rule: str, g: Group, opens: Scope | None, of: int | None = None) -> Finding:
-    """A finding that is a group of the path."""
-    label = s.account.labels.values[g.label]
-    return Finding(rule, g.category, label, g.ns, g.total_ns, opens, of, g.period_ns, g.trend, g)
+    """A finding that is a group of the path, with the group as its cut."""
+    label, cut = s.account.labels.values[g.label], partial(scenarios.group, s.account, g)
+    return Finding(rule, g.category, label, g.ns, g.total_ns, opens, of, g.period_ns, g.trend, g, cut)
 
 
 def times(count: int, of: int | None, unit: str = "steps") -> str:
@@ -103,15 +105,3 @@ def each(ns: Ints) -> str:
     if len(ns) < 4 or high - low < 0.1 * mid:
         return f"{show_ns(mid)}"
     return f"{show_ns(mid)} (p10 {show_ns(low)}, p90 {show_ns(high)})"
-
-
-def gap_path_ns(s: Situation, g: GapGroup) -> int:
-    """How much of a gap group lies on the path: path segments that are no device work, inside the gaps."""
-    from scopedown.account import intervals
-
-    path = s.account.path
-    device = np.array([c.startswith("device.") for c in Category])[path.category]
-    own = path.take(~device)
-    order = np.argsort(g.start, kind="stable")
-    a, b, _, _ = intervals.intersect(own.start, own.end, g.start[order], (g.start + g.ns)[order])
-    return int((b - a).sum())

@@ -50,8 +50,8 @@ class BlockingCopy:
         c = copies.on_path(s)
         if c is None:
             return
-        for code in np.unique(c.label[c.blocking > 0]).tolist():
-            rows = np.flatnonzero((c.blocking > 0) & (c.label == code))
+        for code in np.unique(c.label[c.blocking]).tolist():
+            rows = np.flatnonzero(c.blocking & (c.label == code))
             ns = c.path_ns[rows] + _host_part(s, c.op[rows])
             if places.speaks(s, int(ns.sum())):
                 yield self._finding(s, c, code, rows, ns)
@@ -66,7 +66,7 @@ class BlockingCopy:
         in_calls = int((t.calls.end - t.calls.start)[call].sum())
         api = t.trace.names[int(np.bincount(t.calls.name[call]).argmax())]
         on = places.thread_name(s, int(np.bincount(t.calls.thread[call]).argmax()))
-        _, amount = copies.moved(s, op)
+        amount = copies.moved(s, op)
         groups = places.joined(s, Category.DEVICE_COPY, code)
         mask = np.zeros(len(t.trace.ops), bool)
         mask[op] = True

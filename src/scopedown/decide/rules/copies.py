@@ -10,7 +10,7 @@ from scopedown.account import intervals
 from scopedown.account.segments import Segments
 from scopedown.decide.situation import Situation
 from scopedown.terms import Category
-from scopedown.trace.model import Ints, MemKind, OpKind
+from scopedown.trace.model import Ints, Mask, MemKind, OpKind
 from scopedown.units import show_bytes
 
 
@@ -24,8 +24,8 @@ class Copies:
     """Length of the op."""
     path_ns: Ints
     """The part of it on the path."""
-    blocking: Ints
-    """1 where the call returns only when the copy has ended, by its name or for pageable memory."""
+    blocking: Mask
+    """Where the call returns only when the copy has ended, by its name or for pageable memory."""
     segments: Segments
 
 
@@ -49,19 +49,19 @@ def on_path(s: Situation) -> Copies | None:
     asynchronous = np.array(["Async" in n for n in t.trace.names] or [False])
     named = asynchronous[c.name[np.maximum(call, 0)]] if len(c) else np.zeros(len(op), bool)
     blocks = blocking & (pageable | ~named)
-    return Copies(op, t.devices.ops.label[op], (ops.end - ops.start)[op], ns, blocks.astype(np.int64), segs)
+    return Copies(op, t.devices.ops.label[op], (ops.end - ops.start)[op], ns, blocks, segs)
 
 
-def moved(s: Situation, op: Ints) -> tuple[int, str]:
-    """Bytes of copies, and their sum with the rate reached: ``502 MB at 10.0 GB/s``; (0, "") where not recorded."""
+def moved(s: Situation, op: Ints) -> str:
+    """Bytes of copies with the rate reached: ``502 MB at 10.0 GB/s``; "" where not recorded."""
     t = s.account.timeline
     if t is None or t.trace.ops.bytes is None or not len(op):
-        return 0, ""
+        return ""
     ops = t.trace.ops
     assert ops.bytes is not None
     known = op[ops.bytes[op] > 0]
     total, ns = int(ops.bytes[known].sum()), int((ops.end - ops.start)[known].sum())
-    return (total, f"{show_bytes(total)} at {total / ns:.1f} GB/s") if total and ns else (0, "")
+    return f"{show_bytes(total)} at {total / ns:.1f} GB/s" if total and ns else ""
 
 
 def beside_ns(s: Situation, segs: Segments) -> int:

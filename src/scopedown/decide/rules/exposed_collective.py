@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -71,32 +72,15 @@ class ExposedCollective:
         )
 
         def state(saved: int) -> Statement:
-            return Statement(
+            return places.told(
+                s,
+                f,
+                saved,
                 f"{f.label} is on the path {places.lasting(f.ns, of=f.of)}: {places.share(s, f.path_ns)}; on "
                 f"the device {show_ns(alone)} ({show_share(alone, s.total_ns)}) pass with no compute beside it. {who}. "
                 f"At no time at all it would save {show_ns(saved)}.",
-                Category.DEVICE_COLLECTIVE,
                 f.label,
-                float(f.median_ns),
-                "ns",
-                f.count,
-                f.label,
-                places.evidence(s),
-                (places.gain(s, saved),),
-                ("traces of all ranks in which the last arrival's collective is short: then a peer is late",),
+                "traces of all ranks in which the last arrival's collective is short: then a peer is late",
             )
 
-        return Finding(
-            f.rule,
-            f.category,
-            f.label,
-            f.ns,
-            f.path_ns,
-            f.opens,
-            f.of,
-            f.period_ns,
-            f.trend,
-            g,
-            lambda: scenarios.kernels(a, mine),
-            state,
-        )
+        return replace(f, cut=lambda: scenarios.kernels(a, mine), state=state)

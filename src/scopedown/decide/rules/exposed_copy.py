@@ -54,7 +54,7 @@ class ExposedCopy:
         c = copies.on_path(s)
         if c is None:
             return
-        free = c.blocking == 0
+        free = ~c.blocking
         for code in np.unique(c.label[free]).tolist():
             mine = np.flatnonzero(free & (c.label == code))
             long = mine[c.ns[mine] >= LONG_NS]
@@ -67,7 +67,7 @@ class ExposedCopy:
         total = int(ns.sum())
         segments = c.segments.take(np.isin(c.segments.op, op))
         beside = copies.beside_ns(s, segments)
-        _, amount = copies.moved(s, op)
+        amount = copies.moved(s, op)
         groups = places.joined(s, Category.DEVICE_COPY, code)
         mask = np.zeros(len(a.timeline.trace.ops) if a.timeline is not None else 0, bool)
         mask[op] = True

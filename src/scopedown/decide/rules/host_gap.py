@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from scopedown.account import intervals, scenarios
+from scopedown.account import intervals
 from scopedown.account.groups import LENGTH_FACTOR, Group
 from scopedown.account.host import UNNAMED
 from scopedown.account.segments import merge_equal
@@ -96,36 +97,17 @@ class HostGap:
                 f"a gap after {before} and before {after}. {places.share(s, f.path_ns)}; without it the replay saves "
                 f"{show_ns(saved)}."
             )
-            return Statement(
+            return places.told(
+                s,
+                f,
+                saved,
                 text,
-                f.category,
-                f.label,
-                float(f.median_ns),
-                "ns",
-                f.count,
                 f"{on}, in {f.label}, between {before} and {after}",
-                places.evidence(s),
-                (places.gain(s, saved),),
-                (
-                    f"a later trace without this host time in which the gap before {after} is still there",
-                    f"a later trace in which the device is busy during {f.label!r}",
-                ),
+                f"a later trace without this host time in which the gap before {after} is still there",
+                f"a later trace in which the device is busy during {f.label!r}",
             )
 
-        return Finding(
-            f.rule,
-            f.category,
-            f.label,
-            f.ns,
-            f.path_ns,
-            f.opens,
-            f.of,
-            f.period_ns,
-            f.trend,
-            g,
-            lambda: scenarios.group(s.account, g),
-            state,
-        )
+        return replace(f, state=state)
 
 
 def _alike(g: Group) -> Group:

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from scopedown.account import scenarios
 from scopedown.account.groups import Group
 from scopedown.account.host import FIRST_CALL, UNNAMED
 from scopedown.account.segments import merge_equal
@@ -92,20 +91,7 @@ class ModuleLoad:
                 ("a second run of the same process, warmed up, in which the call is as long",),
             )
 
-        return Finding(
-            f.rule,
-            f.category,
-            what,
-            f.ns,
-            f.path_ns,
-            f.opens,
-            None,
-            f.period_ns,
-            f.trend,
-            g,
-            lambda: scenarios.group(s.account, g),
-            state,
-        )
+        return replace(f, label=what, state=state)
 
 
 def _launched(s: Situation, rows: Ints) -> tuple[str, bool]:

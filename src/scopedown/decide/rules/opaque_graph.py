@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
-from scopedown.account import scenarios
 from scopedown.account.groups import Group
 from scopedown.decide.rules import places
 from scopedown.decide.rules.base import Finding, of_group
@@ -47,32 +47,15 @@ class OpaqueGraph:
         f = of_group(s, self.id, g, Scope.TIMELINE, places.steps(s, g.count))
 
         def state(saved: int) -> Statement:
-            return Statement(
+            return places.told(
+                s,
+                f,
+                saved,
                 f"{f.label} is on the path {places.lasting(f.ns, of=f.of)}: {places.share(s, f.path_ns)}. The "
                 f"launches were recorded as a whole; what runs inside, and whether anything idles there, is not in the "
                 f"file. At no time at all they would save {show_ns(saved)}.",
-                Category.DEVICE_OPAQUE_GRAPH,
                 f.label,
-                float(f.median_ns),
-                "ns",
-                f.count,
-                f.label,
-                places.evidence(s),
-                (places.gain(s, saved),),
-                (f"a capture by node whose kernels sum to much less than {show_ns(f.median_ns)} a launch",),
+                f"a capture by node whose kernels sum to much less than {show_ns(f.median_ns)} a launch",
             )
 
-        return Finding(
-            f.rule,
-            f.category,
-            f.label,
-            f.ns,
-            f.path_ns,
-            f.opens,
-            f.of,
-            f.period_ns,
-            f.trend,
-            g,
-            lambda: scenarios.group(s.account, g),
-            state,
-        )
+        return replace(f, state=state)

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from scopedown.account import scenarios
 from scopedown.account.groups import Group
 from scopedown.decide.rules import places
 from scopedown.decide.rules.base import Finding, of_group
@@ -49,46 +49,28 @@ class OsWait:
         return [self._finding(s, g) for g in groups if places.speaks(s, g.total_ns)]
 
     def _finding(self, s: Situation, g: Group) -> Finding:
-        f = of_group(s, self.id, g, Scope.TIMELINE, places.steps(s, g.count))
         t = s.account.timeline
         thread = places.thread_of(s, g)
         on = places.thread_name(s, thread)
         meanwhile, covered = _meanwhile(s, g, thread)
         beside = f"; during {show_share(covered, g.total_ns)} of it {meanwhile} runs" if meanwhile else ""
         opens = Scope.FRAMEWORK if 2 * covered > g.total_ns else Scope.TIMELINE
-
+        f = of_group(s, self.id, g, opens, places.steps(s, g.count))
         off_core = t is not None and g.label == t.host.not_running
         what = "is off the core" if off_core else f"waits in {f.label}"
 
         def state(saved: int) -> Statement:
-            return Statement(
+            return places.told(
+                s,
+                f,
+                saved,
                 f"{on} {what} {places.lasting(f.ns, of=f.of)}{places.mostly(s, g)}: "
                 f"{places.share(s, f.path_ns)}{beside}. Without these waits the replay saves {show_ns(saved)}.",
-                Category.HOST_OS_WAIT,
-                f.label,
-                float(f.median_ns),
-                "ns",
-                f.count,
                 f"{f.label} on {on}",
-                places.evidence(s),
-                (places.gain(s, saved),),
-                (f"a run in which {f.label} waits as long while {meanwhile or 'what it waits for'} is gone",),
+                f"a run in which {f.label} waits as long while {meanwhile or 'what it waits for'} is gone",
             )
 
-        return Finding(
-            f.rule,
-            f.category,
-            f.label,
-            f.ns,
-            f.path_ns,
-            opens,
-            f.of,
-            f.period_ns,
-            f.trend,
-            g,
-            lambda: scenarios.group(s.account, g),
-            state,
-        )
+        return replace(f, state=state)
 
 
 def _meanwhile(s: Situation, g: Group, thread: int) -> tuple[str, int]:

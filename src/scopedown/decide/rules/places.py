@@ -11,8 +11,9 @@ from scopedown.account import intervals
 from scopedown.account.groups import Group
 from scopedown.account.segments import Segments, merge_equal
 from scopedown.account.steps import How
-from scopedown.decide.rules.base import each, times
+from scopedown.decide.rules.base import Finding, each, times
 from scopedown.decide.situation import Situation
+from scopedown.decide.statement import Statement
 from scopedown.report import Prediction
 from scopedown.terms import CATEGORIES, Category
 from scopedown.trace.model import NONE, Ints, Mask, OpKind
@@ -169,3 +170,19 @@ def gain(s: Situation, saved_ns: int, tolerance: float = 0.15) -> Prediction:
     if kind == "unchanged":
         amount, within = 0, max(within, amount)
     return Prediction(metric=s.metric, direction=kind, amount_ns=amount, tolerance_ns=within)
+
+
+def told(s: Situation, f: Finding, saved_ns: int, text: str, location: str, *refuted_by: str) -> Statement:
+    """The statement on a finding that is measured by its median occurrence and predicted by its replay."""
+    return Statement(
+        text=text,
+        category=f.category,
+        subject=f.label,
+        value=float(f.median_ns),
+        unit="ns",
+        count=f.count,
+        location=location,
+        evidence=evidence(s),
+        predicts=(gain(s, saved_ns),),
+        refuted_by=refuted_by,
+    )

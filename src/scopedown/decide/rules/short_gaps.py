@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from scopedown.account.groups import GapGroup, nearest
 from scopedown.decide.rules import places
-from scopedown.decide.rules.base import Finding, each, gap_path_ns, unchanged
+from scopedown.decide.rules.base import Finding, each, unchanged
 from scopedown.decide.rules.launch_bound import trains
 from scopedown.decide.situation import Situation
 from scopedown.decide.statement import Statement
@@ -65,7 +64,8 @@ class ShortGaps:
     def _finding(self, s: Situation, g: GapGroup) -> Finding:
         before, after = places.label(s, g.before), places.label(s, g.after)
         short, total = g.ns <= SHORT_NS, int(g.ns.sum())
-        path_ns = gap_path_ns(s, replace(g, start=g.start[short], ns=g.ns[short]))
+        order = np.flatnonzero(short)[np.argsort(g.start[short], kind="stable")]
+        path_ns = places.path_idle_ns(s, g.start[order], (g.start + g.ns)[order])
         known = EXPLAINED_BY.get(g.category)
         opens: Scope | None = known or next(iter(RESOLVABLE_BY.get(g.category, ())), None)
         long = g.ns[~short]
