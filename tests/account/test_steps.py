@@ -8,7 +8,7 @@ from scopedown.account.steps import How, Steps, find
 
 def steps(s: Small, hi: float = 10_000) -> Steps | None:
     t = s.timeline()
-    return find(t.trace, t.calls, t.streams, 0, ns(hi))
+    return find(t.trace, t.annotated, t.calls, t.streams, 0, ns(hi))
 
 
 def graphs(s: Small, n: int = 5) -> Small:
