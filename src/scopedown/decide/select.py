@@ -18,6 +18,7 @@ from scopedown.account.calls import PAGED
 from scopedown.account.scenarios import Cut
 from scopedown.decide.kernels import Family
 from scopedown.decide.situation import Situation
+from scopedown.read.base import UNKNOWN
 from scopedown.terms import EXPLAINED_BY, HOST_WITHOUT_CAUSE, Category, Kind, Metric, Scope
 
 #: Below this utilisation a server could take more requests than it gets.
@@ -162,6 +163,10 @@ def _candidates(s: Situation, families: list[Family]) -> Iterator[Candidate]:
     if not s.is_latency and s.log is not None and a.timeline is None:
         yield from _of_load(s)
         return
+    if s.symptom is None and a.timeline is None and _crowded(s):
+        # Without server stamps and with others in flight the queue comes first.
+        ns = s.path_ns(Category.UNACCOUNTED)
+        yield Candidate(Kind.MEASURE, Scope.APPLICATION, ns, ns, (Category.QUEUE,))
     for c in _PHASES:
         # Device work of others is replayed: what is left of its time may be one's own wait.
         if (ns := s.path_ns(c)) and not (c is Category.SCHEDULER and a.replay is not None):
@@ -188,6 +193,17 @@ def _candidates(s: Situation, families: list[Family]) -> Iterator[Candidate]:
             holes = holes and not (c is Category.NO_LAUNCH_RECORD and (_paged(s) or not _calls(s)))
             yield Candidate(Kind.RECAPTURE if holes else Kind.MEASURE, Scope.TIMELINE, ns, ns, (c,))
     yield from _replayed(s, families)
+
+
+#: From so many requests in flight on average a wait may be a queue.
+CROWDED = 1.5
+
+
+def _crowded(s: Situation) -> bool:
+    """No stamp says when a request was scheduled, and requests were in flight together."""
+    if s.log is None or s.load is None or not (s.log.scheduled == UNKNOWN).all():
+        return False
+    return s.load.mean_in_flight >= CROWDED
 
 
 def _calls(s: Situation) -> bool:

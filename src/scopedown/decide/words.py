@@ -114,6 +114,8 @@ def question(s: Situation, x: Selection, families: list[Family]) -> str:
     if c.categories == (Category.DEVICE_OPAQUE_GRAPH,):
         return f"What is inside the graph launches that hold {amount} of the path?"
     if c.categories == (Category.QUEUE,):
+        if s.queue is None:
+            return f"How much of the {amount} that the requests took is queue? No server stamp says."
         return f"How much of the {s.metric} is queue? An estimate from requests in flight says {amount}."
     t = s.account.timeline
     if t is not None and not t.has_device_rows:

@@ -64,6 +64,9 @@ def symptom(report: Report) -> str:
     """What the account is about, in one sentence."""
     s = report.symptom
     if s is None:
+        if report.ledger.unit != "ns":
+            whole = amount(report.ledger.total_ns, report.ledger)
+            return f"no symptom stated: the phases of all requests together, {whole}"
         return f"no symptom stated: the captured window of {ms(report.ledger.total_ns)}"
     name = NAMES[s.metric] if s.statistic is Statistic.REQUEST else f"{s.statistic} {NAMES[s.metric]}"
     whose = f" of {clean(s.request, NAME)}" if s.request and s.statistic is Statistic.REQUEST else ""
