@@ -298,11 +298,16 @@ def shifted(trace: Trace, by: int) -> Trace:
 
 
 def with_stranger(trace: Trace) -> Trace:
-    """Beside everything a process of its own, with a thread, a device and as many rows, under the same numbers."""
+    """Beside everything a process of its own, with a thread, a device and as many rows, under the same numbers.
+
+    It launches nothing: what a launch usually takes is one number for the whole trace, and every launch has its say.
+    """
     n, p = len(trace.threads), len(trace.processes)
     ops = replace(trace.ops, process=trace.ops.process + p, device=trace.ops.device + 2)
+    ops = replace(ops, correlation=ops.correlation * 0 + NONE)
     host = replace(
         trace.host,
+        name=np.where(trace.host.kind == HostKind.API, len(trace.names), trace.host.name).astype(np.int32),
         process=trace.host.process + p,
         thread=np.where(trace.host.thread >= 0, trace.host.thread + n, NONE).astype(np.int32),
     )
@@ -312,6 +317,7 @@ def with_stranger(trace: Trace) -> Trace:
         trace,
         ops=sorted_ops(stacked(trace.ops, ops)),
         host=sorted_host(stacked(trace.host, host)),
+        names=[*trace.names, "cudaFuncGetAttributes"],
         processes=(*trace.processes, *(Process(50 + q.pid, q.name) for q in trace.processes)),
         threads=(*trace.threads, *(Thread(t.process + p, 50 + t.tid, t.name) for t in trace.threads)),
     )
