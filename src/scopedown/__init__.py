@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from scopedown.errors import InputError, MissingExtra, ScopedownError, UsageError
 
 if TYPE_CHECKING:
-    from scopedown.answer import Options, WhatIf, diagnose, whatif
+    from scopedown.answer import WhatIf, diagnose, whatif
     from scopedown.case import Case, load
     from scopedown.inspection import inspect
+    from scopedown.options import Options
     from scopedown.report import Report
     from scopedown.trace.model import Trace
 
@@ -36,7 +37,7 @@ __all__ = [
 _HOME = {
     "Case": "case",
     "load": "case",
-    "Options": "answer",
+    "Options": "options",
     "WhatIf": "answer",
     "diagnose": "answer",
     "whatif": "answer",

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from make.rocm import BOOT, GUID, SECRET, make, rocpd_tables, rocprofv3_object, write_rocpd, write_rocprofv1, write_rpd
-from scopedown.answer import Options, diagnose
+from scopedown.answer import diagnose
 from scopedown.case import case_from_files
 from scopedown.errors import InputError
 from scopedown.inspection import of_artifact
+from scopedown.options import Options
 from scopedown.read import READERS, detect, load
 from scopedown.read.base import Artifact, Source
 from scopedown.read.rocm import copy_kind

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from make.xplane import LINE_START, UTC, PlaneMaker, environment, message, number, varint, write_xplane
-from scopedown.answer import Options, diagnose
+from scopedown.answer import diagnose
 from scopedown.case import case_from_files
 from scopedown.errors import InputError
 from scopedown.inspection import of_artifact
+from scopedown.options import Options
 from scopedown.read import READERS, load
 from scopedown.read.base import Artifact, Source
 from scopedown.read.rows import show

@@ -361,21 +361,3 @@ def _both(a: Cut, b: Cut) -> Cut:
 
 def _either(a: Mask | None, b: Mask | None) -> Mask | None:
     return b if a is None else a if b is None else a | b
-
-
-def host_categories() -> tuple[Category, ...]:
-    return _HOST
-
-
-def label_name(account: Account, code: int) -> str:
-    return account.labels.values[code] if code >= 0 else ""
-
-
-def category_of(code: int) -> Category:
-    return CATEGORIES[code]
-
-
-def is_timeline(account: Account) -> Timeline:
-    if account.timeline is None:
-        raise UsageError("this question needs a trace: none is among the evidence")
-    return account.timeline

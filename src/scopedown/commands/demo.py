@@ -35,7 +35,7 @@ class Demo:
 
 
 def play(folder: Path, seed: int, *, kept: bool) -> int:
-    from scopedown.answer import Options, answer
+    from scopedown.answer import answer
     from scopedown.case import load_case
     from scopedown.files import write_atomic
     from scopedown.simulate import write_case
@@ -46,7 +46,7 @@ def play(folder: Path, seed: int, *, kept: bool) -> int:
         raise UsageError(f"{folder} is not empty and holds no case: name another folder with -o")
     write_case("worked_example", seed, folder)
     print(f"wrote the worked example to {folder}: one request, 121 ms to its first token, and what its tools saw\n")
-    answered = answer(load_case(folder), options=Options())
+    answered = answer(load_case(folder))
     report = answered.report
     show(report, sys.stdout)
     if kept:

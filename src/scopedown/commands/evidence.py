@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scopedown.errors import UsageError
+from scopedown.options import Options
 from scopedown.terms import Metric, Objective, Scope, Statistic
 
 if TYPE_CHECKING:
-    from scopedown.answer import Options
     from scopedown.case import Case
 
 SYMPTOM = ("metric", "statistic", "request", "observed", "target", "objective", "load")
-#: Flags that become the fields of ``scopedown.answer.Options`` of the same name.
-OPTIONS = (
-    "begin",
-    "end",
-    "range",
-    "step",
-    "offset",
-    "device",
-    "tz",
-    "columns",
-    "nsys",
-    "server",
-    "cache",
-    "scope",
-    "save",
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +61,6 @@ def add_columns(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> No
 
 def load_case(args: argparse.Namespace) -> Case:
     """The case that the paths name, with the symptom that the flags state. Raises UsageError or InputError."""
-    from dataclasses import replace
 
     from scopedown import case
     from scopedown.symptom import parse_symptom
@@ -117,6 +101,4 @@ def _restated(case: Case, stated: dict[str, str]) -> dict[str, str]:
 
 def options(args: argparse.Namespace) -> Options:
     """The other flags."""
-    from scopedown.answer import Options
-
-    return Options(**{name: getattr(args, name) for name in OPTIONS if hasattr(args, name)})
+    return Options(**{f.name: getattr(args, f.name) for f in fields(Options) if hasattr(args, f.name)})
