@@ -107,6 +107,11 @@ def _main(words: list[str]) -> int:
         # The reader has seen enough (`| head`). Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.ANSWERED
+    except SystemExit as end:
+        # rich has done the same by then, and ends the program with 1.
+        if isinstance(end.__context__, BrokenPipeError):
+            return ExitCode.ANSWERED
+        raise
     except (ScopedownError, OSError) as error:
         if args.debug:
             raise

@@ -78,8 +78,9 @@ def refuse_clocks(path: Path, log: RequestLog) -> None:
         high = np.where(known, table, -LAST_NS).max(axis=0)
         ns = np.where(known.any(axis=0), high - low, 0)
         total += float(ns.sum(dtype=np.float64))
-        if (ns > LONGEST_NS).any() or ((table[known] >= LAST_NS) | (table[known] <= -LAST_NS)).any():
-            row = int(np.argmax(ns))
+        wrong = (ns > LONGEST_NS) | (known & (np.abs(table) >= LAST_NS)).any(axis=0)
+        if wrong.any():
+            row = int(np.argmax(wrong))
             raise InputError(
                 path,
                 f"request {log.id[row]!r}",
