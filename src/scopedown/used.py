@@ -12,6 +12,13 @@ from scopedown.trace.model import Trace
 T = TypeVar("T", Trace, RequestLog, MonitorLog)
 
 
+_LEFT_OUT = {
+    "trace": "traces: {} is accounted for",
+    "log": "request logs: {} is used",
+    "monitor": "monitor logs: {} is used",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Used:
     trace: Trace | None
@@ -28,27 +35,23 @@ class Used:
 
 def used(artifacts: Sequence[Artifact]) -> Used:
     """The trace with most device ops, the first request log, the monitor log that says most."""
-    traces, logs = _ranked(artifacts, Trace), _ranked(artifacts, RequestLog)
-    monitors = _ranked(artifacts, MonitorLog)
-    roles = {"log": logs, "trace": traces, "monitor": monitors}
-    several = (
-        (traces, "traces", "is accounted for"),
-        (logs, "request logs", "is used"),
-        (monitors, "monitor logs", "is used"),
-    )
+    by_role = {
+        "log": _ranked(artifacts, RequestLog),
+        "trace": _ranked(artifacts, Trace),
+        "monitor": _ranked(artifacts, MonitorLog),
+    }
+    logs = by_role["log"]
     return Used(
-        trace=_first(traces, Trace),
+        trace=_first(by_role["trace"], Trace),
         log=_first(logs, RequestLog),
-        monitor=_first(monitors, MonitorLog),
+        monitor=_first(by_role["monitor"], MonitorLog),
         summaries=tuple(a.content for a in artifacts if isinstance(a.content, Summary)),
-        paths={
-            r: str(found[0].path) for r, found in (("log", logs), ("trace", traces), ("monitor", monitors)) if found
-        },
+        paths={role: str(found[0].path) for role, found in by_role.items() if found},
         log_offset_ns=logs[0].extra.get("offset_ns") if logs else None,
         warnings=tuple(
-            f"{len(found)} {what}: {found[0].path} {is_used}, the others are not"
-            for found, what, is_used in several
-            if len(found) > 1
+            f"{len(found)} {text.format(found[0].path)}, the others are not"
+            for role, text in _LEFT_OUT.items()
+            if len(found := by_role[role]) > 1
         ),
     )
 
