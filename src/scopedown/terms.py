@@ -65,6 +65,14 @@ class Category(StrEnum):
         """Small integer for columns; the inverse is ``CATEGORIES[code]``."""
         return _CODES[self]
 
+    @property
+    def is_host(self) -> bool:
+        return self.startswith("host.")
+
+    @property
+    def is_device(self) -> bool:
+        return self.startswith("device.")
+
 
 CATEGORIES: tuple[Category, ...] = tuple(Category)
 _CODES: dict[Category, int] = {c: i for i, c in enumerate(CATEGORIES)}

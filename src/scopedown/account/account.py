@@ -97,7 +97,7 @@ def _occurrences(merged: Segments, line: Ints, lines: int, timeline: Timeline | 
     # What each segment is an occurrence of: a device op, a host event, or itself.
     of_line, of_what = [line], [-2 - piece]
     if timeline is not None:
-        device = np.array([c.startswith("device.") or c is Category.LAUNCH for c in CATEGORIES])[merged.category]
+        device = merged.on_device | (merged.category == Category.LAUNCH.code)
         ops = device & (merged.op >= 0)
         of_what[0] = np.where(ops, merged.op, of_what[0])
         hosts = ~device & (merged.thread >= 0) & (merged.label != timeline.host.not_running)

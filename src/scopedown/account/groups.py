@@ -130,13 +130,12 @@ def of_gaps(account: DeviceAccount, names: OpLabels) -> list[GapGroup]:
     gaps, segs = account.gaps, account.segments
     if not len(gaps.start):
         return []
-    idle = segs.take(~np.isin(segs.category, [c.code for c in CATEGORIES if c.startswith("device.")]))
+    idle = segs.take(~segs.on_device)
     gap_of = np.searchsorted(gaps.start, idle.start, side="right") - 1
     before = np.where(gaps.before >= 0, names.label[np.maximum(gaps.before, 0)], NONE)
     after = np.where(gaps.release >= 0, names.label[np.maximum(gaps.release, 0)], NONE)
     width = int(max(before.max(), after.max())) + 2
     key = (before + 1) * width + after + 1
-    host = np.array([c.startswith("host.") for c in CATEGORIES])
     groups = []
     for rows in rows_of_keys(key[gap_of]):
         # Every gap has segments of its own: those of a key name all its gaps.
@@ -156,7 +155,7 @@ def of_gaps(account: DeviceAccount, names: OpLabels) -> list[GapGroup]:
                 int(inside.label[first]),
                 gaps.start[mine],
                 gaps.end[mine] - gaps.start[mine],
-                int(inside.ns[host[inside.category]].sum()),
+                int(inside.ns[inside.on_host].sum()),
             )
         )
     return sorted(groups, key=lambda g: (-int(g.ns.sum()), g.before, g.after))

@@ -21,8 +21,6 @@ MAIN_STREAMS = 8
 #: Rows of a thread; the last holds the innermost of what lies deeper.
 ROWS = 4
 
-_DEVICE = np.array([c.startswith("device.") for c in CATEGORIES])
-
 
 @dataclass(frozen=True, slots=True)
 class Events:
@@ -94,7 +92,7 @@ def of(a: Account) -> list[Drawn]:
     out = [*_threads(a, t, keys)]
     streams = _streams(a, t, keys)
     for d in a.devices:
-        idle = d.segments.take(~_DEVICE[d.segments.category])
+        idle = d.segments.take(~d.segments.on_device)
         events = Events(idle.start, idle.end, keys.of(idle.category, idle.label))
         out.append(Drawn(IDLE, d.device, f"device {d.device}", [events], len(a.devices) <= MAIN))
         out += [s for device, s in streams if device == d.device]

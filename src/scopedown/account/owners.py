@@ -13,7 +13,7 @@ from scopedown.account.groups import of_segments
 from scopedown.account.nest import flatten
 from scopedown.account.segments import Segments
 from scopedown.account.timeline import Timeline
-from scopedown.terms import CATEGORIES, Category
+from scopedown.terms import Category
 from scopedown.trace.model import NONE, HostKind, Ints, Mask
 
 #: More owners than this are one line: whose work it was in turn matters less than that it was not one's own.
@@ -112,7 +112,7 @@ def rename_owned(account: Account, own_ids: Collection[str], other_ids: Collecti
     found = owners(t, own_ids, other_ids)
     if found is None:
         return path
-    device = np.array([c.startswith("device.") for c in CATEGORIES])[path.category] & (path.op >= 0)
+    device = path.on_device & (path.op >= 0)
     owner = np.where(device, found.owner[np.maximum(path.op, 0)], NONE)
     mine = owner >= 0
     if not mine.any():

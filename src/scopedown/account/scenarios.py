@@ -17,14 +17,12 @@ from scopedown.account.replay import Scenario, without_waits
 from scopedown.account.segments import Segments, merge_equal
 from scopedown.account.timeline import Timeline
 from scopedown.errors import UsageError
-from scopedown.terms import CATEGORIES, Category
+from scopedown.terms import Category
 from scopedown.trace.model import NONE, CopyKind, HostKind, Ints, Mask, OpKind
 from scopedown.trace.names import ApiMeaning
 
 T = TypeVar("T")
 
-_HOST = tuple(c for c in Category if c.startswith("host."))
-_DEVICE = tuple(c for c in Category if c.startswith("device."))
 _COPIES = {
     "HtoD": (CopyKind.HTOD, CopyKind.UVM_HTOD),
     "DtoH": (CopyKind.DTOH, CopyKind.UVM_DTOH),
@@ -88,8 +86,7 @@ def kernels(account: Account, chosen: Mask | None = None, keep: float = 0.0) -> 
         return _nothing(account, keep)
     mask = _ops(account) & (t.trace.ops.kind == OpKind.KERNEL if chosen is None else chosen)
     path = account.path
-    device = np.array([c.startswith("device.") for c in CATEGORIES])[path.category]
-    fixed = device & (path.op >= 0) & mask[np.maximum(path.op, 0)] if len(mask) else np.zeros(len(path), bool)
+    fixed = path.on_device & (path.op >= 0) & mask[np.maximum(path.op, 0)] if len(mask) else np.zeros(len(path), bool)
     return Cut(Scenario(keep, ops=mask), fixed, int(mask.sum()), _time(account, mask))
 
 
@@ -191,7 +188,7 @@ def group(account: Account, g: Group, keep: float = 0.0) -> Cut:
             own = mine.take(mine.thread == thread)
             paid = _calls_around(account.timeline, thread, own.start)
             scenario.host[thread] = without_waits(account.timeline.graph, thread, own.start, own.end, paid)
-        if g.category in _DEVICE or g.category is Category.SCHEDULER:
+        if g.category.is_device or g.category is Category.SCHEDULER:
             mask = np.zeros(len(account.timeline.trace.ops), bool)
             mask[account.path.op[fixed & (account.path.op >= 0)]] = True
             scenario.ops = mask

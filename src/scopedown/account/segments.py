@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from scopedown.terms import CATEGORIES, Category
-from scopedown.trace.model import NONE, Columns, Ints
+from scopedown.trace.model import NONE, Columns, Ints, Mask
+
+_HOST = np.array([c.is_host for c in CATEGORIES])
+_DEVICE = np.array([c.is_device for c in CATEGORIES])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,16 @@ class Segments(Columns):
     @property
     def ns(self) -> Ints:
         return self.end - self.start
+
+    @property
+    def on_host(self) -> Mask:
+        mask: Mask = _HOST[self.category]
+        return mask
+
+    @property
+    def on_device(self) -> Mask:
+        mask: Mask = _DEVICE[self.category]
+        return mask
 
 
 def empty_segments() -> Segments:
@@ -92,9 +105,6 @@ def check_partition(segs: Segments, lo: int, hi: int) -> None:
 
 def by_category(segs: Segments) -> dict[Category, int]:
     """Total ns a category."""
-    totals = (
-        np.bincount(segs.category, weights=None, minlength=len(CATEGORIES)) if len(segs) else np.zeros(len(CATEGORIES))
-    )
     sums = np.zeros(len(CATEGORIES), np.int64)
     np.add.at(sums, segs.category, segs.ns)
-    return {CATEGORIES[i]: int(sums[i]) for i in range(len(CATEGORIES)) if totals[i]}
+    return {CATEGORIES[i]: int(sums[i]) for i in np.unique(segs.category).tolist()}

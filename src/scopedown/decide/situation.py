@@ -13,7 +13,7 @@ from scopedown.account.population import Chosen, Place
 from scopedown.account.repeats import Confirmation, FirstWave
 from scopedown.read.base import MonitorLog, RequestLog, Summary
 from scopedown.symptom import Symptom
-from scopedown.terms import CATEGORIES, HOST_WITHOUT_CAUSE, Category, Metric
+from scopedown.terms import HOST_WITHOUT_CAUSE, Category, Metric
 from scopedown.trace.coverage import Coverage
 
 #: Shares that make time material (the case may say another amount).
@@ -96,5 +96,5 @@ class Situation:
         return int(path.ns[mine & ~np.isin(path.label, self.account.tool_labels)].sum())
 
     def host_ns(self) -> int:
-        codes = [i for i, c in enumerate(CATEGORIES) if c.startswith("host.")]
-        return int(self.account.path.ns[np.isin(self.account.path.category, codes)].sum())
+        path = self.account.path
+        return int(path.ns[path.on_host].sum())

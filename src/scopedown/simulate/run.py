@@ -163,7 +163,7 @@ class Run:
 
     def busy(self, start: int, end: int, device: int = 0) -> int:
         """Time with at least one op running."""
-        return sum(s.ns for s in self.device_account(start, end, device) if s.category.startswith("device."))
+        return sum(s.ns for s in self.device_account(start, end, device) if s.category.is_device)
 
     def tag_totals(self) -> dict[str, int]:
         """All time that the program spent under each tag, on the path or beside it."""

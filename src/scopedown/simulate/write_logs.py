@@ -44,7 +44,7 @@ def write_monitor(s: Situation, path: Path) -> int:
     if s.run is not None:
         zero = s.epoch(0)
         account = s.run.device_account(0, s.run.end_ns, 0)
-        traced = [(a.start + zero, a.end + zero) for a in account if a.category.startswith("device.")]
+        traced = [(a.start + zero, a.end + zero) for a in account if a.category.is_device]
     duty = sum(b - a for a, b in traced) / (traced[-1][1] - traced[0][0]) if traced else 0.35
     name = s.contract.get("device", "NVIDIA H100 80GB HBM3")
     lines = ["timestamp, index, name, utilization.gpu [%], utilization.memory [%], clocks.current.sm [MHz]"]

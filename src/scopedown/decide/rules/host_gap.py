@@ -72,7 +72,7 @@ class HostGap:
         path = merge_equal(a.path)
         for whole in a.groups:
             g = _alike(whole)
-            own = g.category.startswith("host.") and g.category not in _ELSEWHERE and g.label not in a.tool_labels
+            own = g.category.is_host and g.category not in _ELSEWHERE and g.label not in a.tool_labels
             named = own and not places.label(s, g.label).endswith(UNNAMED)
             if not named or g.count < AT_LEAST or not places.speaks(s, g.total_ns):
                 continue

@@ -19,7 +19,7 @@ from scopedown.terms import CATEGORIES, Category, Metric, Scope
 from scopedown.trace.model import NONE, Ints
 from scopedown.units import show_ns, show_share
 
-_ON_DEVICE = np.array([c.startswith("device.") or c is Category.SCHEDULER for c in CATEGORIES])
+_ON_DEVICE = np.array([c.is_device or c is Category.SCHEDULER for c in CATEGORIES])
 #: Gaps beside others' prefills count as stretched from this ratio of medians on.
 STRETCHED = 1.5
 

@@ -9,20 +9,18 @@ import numpy as np
 
 from scopedown.account import intervals
 from scopedown.account.groups import Group
-from scopedown.account.segments import Segments, merge_equal
+from scopedown.account.segments import merge_equal
 from scopedown.account.steps import How
 from scopedown.decide.rules.base import Finding, each, times
 from scopedown.decide.situation import Situation
 from scopedown.decide.statement import Statement
 from scopedown.report import Prediction
-from scopedown.terms import CATEGORIES, Category
-from scopedown.trace.model import NONE, Ints, Mask, OpKind
+from scopedown.terms import Category
+from scopedown.trace.model import NONE, Ints, OpKind
 from scopedown.units import show_ns, show_share
 
 #: A rule speaks from this part of what is material; several small causes may add up to a material one.
 SPEAKS_FROM = 4
-
-_DEVICE = np.array([c.startswith("device.") for c in CATEGORIES])
 
 
 def speaks(s: Situation, ns: int) -> bool:
@@ -57,19 +55,10 @@ def thread_name(s: Situation, thread: int) -> str:
     return f"thread {name or t.trace.threads[thread].tid}"
 
 
-def on_path(s: Situation, test: Mask) -> Segments:
-    """Path segments under a mask."""
-    return s.account.path.take(test)
-
-
-def is_device(path: Segments) -> Mask:
-    return np.asarray(_DEVICE[path.category], bool)
-
-
 def path_idle_ns(s: Situation, start: Ints, end: Ints) -> int:
     """How much of disjoint sorted intervals lies on the path as anything but device work."""
     path = s.account.path
-    own = path.take(~is_device(path))
+    own = path.take(~path.on_device)
     a, b, _, _ = intervals.intersect(own.start, own.end, start, end)
     return int((b - a).sum())
 

@@ -73,7 +73,7 @@ class RarePause:
         order = rare[np.argsort(g.start[rare], kind="stable")]
         start, ns = g.start[order], g.ns[order]
         category, code = _cause(d, start, start + ns)
-        if not category.startswith("host.") or int(ns.sum()) < OF_CAPTURE * (end - begin):
+        if not category.is_host or int(ns.sum()) < OF_CAPTURE * (end - begin):
             return None
         if category is Category.HOST_ALLOC and len(ns) >= alloc_churn.AT_LEAST:
             return None

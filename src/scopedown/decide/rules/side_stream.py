@@ -54,7 +54,7 @@ class SideStream:
         lo, hi = a.service
         ops, st = t.trace.ops, t.streams
         inside = np.flatnonzero((ops.start < hi) & (ops.end > lo))
-        device = a.path.take(places.is_device(a.path) & (a.path.op >= 0))
+        device = a.path.take(a.path.on_device & (a.path.op >= 0))
         on_path = np.zeros(len(ops), np.int64)
         np.add.at(on_path, device.op, device.ns)
         # A device without any time on the path is another rank's: its work is not beside this one's.

@@ -63,8 +63,7 @@ class SyncIsWork:
         if total < max(s.material_ns, SUSPECT * s.total_ns) or busy < BUSY * total:
             return []
         path = s.account.path
-        host = np.array([c.startswith("host.") for c in Category])[path.category]
-        host &= path.start >= w.start[0]
+        host = path.on_host & (path.start >= w.start[0])
         if int(path.ns[host].sum()) > OVERLAPS * total:
             return []
         return [self._finding(s, w, thread, busy)]
