@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scopedown.trace import named
 from scopedown.trace.model import NONE, CopyKind, HostKind, Ints, Mask, MemKind, Trace
 from scopedown.trace.names import ApiMeaning, api_meaning
 
@@ -136,7 +137,7 @@ def calls(trace: Trace, st: Streams) -> Calls:
     of_event = np.full(len(host), NONE, np.int64)
     of_event[api] = np.cumsum(outer) - 1
     rows = api[outer]
-    meaning_of = np.array([api_meaning(n) for n in trace.names] or [ApiMeaning.OTHER], np.int64)
+    meaning_of = named.values(trace.names, host.name[rows], api_meaning, ApiMeaning.OTHER)
     n_threads = len(trace.threads)
     event_of_op = join(trace.ops.process, trace.ops.correlation, host.process[api], host.correlation[api])
     of_op = np.where(event_of_op >= 0, of_event[api[event_of_op]] if len(api) else NONE, NONE)
@@ -206,18 +207,20 @@ def _waits(trace: Trace, st: Streams, c: Calls) -> None:
 
     wait_of = _sync_details(trace, c)
     used = _devices_used(trace, c)
-    frees = np.array([n.startswith(("cudaFree", "hipFree", "cuMemFree")) and "Async" not in n for n in trace.names])
-    sync = (c.meaning == ApiMeaning.SYNC) | ((c.meaning == ApiMeaning.ALLOC) & frees[c.name])
+    frees = named.where(
+        trace.names, c.name, lambda n: n.startswith(("cudaFree", "hipFree", "cuMemFree")) and "Async" not in n
+    )
+    sync = (c.meaning == ApiMeaning.SYNC) | ((c.meaning == ApiMeaning.ALLOC) & frees)
     for i in np.flatnonzero(sync).tolist():
         p, s0, s1 = int(c.process[i]), int(c.start[i]), int(c.end[i])
         # Without a record a thread waits on the device that it last gave work to.
         device, stream, before = wait_of.get(i) or (used(i), NONE, s0)
-        named = of_stream.get((p, device, stream), []) if stream != NONE else []
+        meant = of_stream.get((p, device, stream), []) if stream != NONE else []
         last: list[int] = []
-        for k in named or of_device.get((p, device), []):
+        for k in meant or of_device.get((p, device), []):
             rows, made, reach = queues[k]
             j = int(np.searchsorted(made, before, side="left")) - 1
-            if not named:
+            if not meant:
                 # Which streams the call waited for is unknown: work that outlives it was not waited for.
                 j = min(j, int(np.searchsorted(reach, s1 + CLOCK_TOLERANCE_NS, side="right")) - 1)
             if j >= 0 and ops.end[rows[j]] <= s1 + CLOCK_TOLERANCE_NS:
@@ -327,7 +330,7 @@ def _copies(trace: Trace, c: Calls) -> None:
     rows = rows[ops.copy_kind[rows] != CopyKind.DTOD]
     call = c.of_op[rows]
     inside = ops.end[rows] <= c.end[call] + CLOCK_TOLERANCE_NS
-    asynchronous = np.array(["Async" in n for n in trace.names])[c.name[call]]
+    asynchronous = named.where(trace.names, c.name[call], lambda n: "Async" in n)
     pinned = pageable = np.zeros(len(rows), bool)
     if ops.src_kind is not None and ops.dst_kind is not None:
         host_side = np.where(ops.copy_kind[rows] == CopyKind.HTOD, ops.src_kind[rows], ops.dst_kind[rows])
@@ -344,12 +347,13 @@ def _copies(trace: Trace, c: Calls) -> None:
 def _full_queue(trace: Trace, c: Calls) -> None:
     """A launch that waits in a full command buffer is let go by the device: the driver's own record says so."""
     host, ops = trace.host, trace.ops
-    full = [i for i, n in enumerate(trace.names) if "command buffer full" in n.lower()]
-    if not full:
+    records = np.flatnonzero(host.kind == HostKind.OVERHEAD)
+    full = records[named.where(trace.names, host.name[records], lambda n: "command buffer full" in n.lower())]
+    if not len(full):
         return
     ends = np.sort(ops.end)
     by_end = np.argsort(ops.end, kind="stable")
-    for row in np.flatnonzero((host.kind == HostKind.OVERHEAD) & np.isin(host.name, full)).tolist():
+    for row in full.tolist():
         t = int(host.thread[row])
         if t < 0:
             continue

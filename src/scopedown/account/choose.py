@@ -132,7 +132,7 @@ def _named(timeline: Timeline | None, where: Where) -> Interval:
     if where.range is not None:
         return _range(timeline, where.range)
     if where.step is not None:
-        found = steps_of.find(timeline.trace, timeline.calls, timeline.streams, lo, hi)
+        found = steps_of.find(timeline.trace, timeline.annotated, timeline.calls, timeline.streams, lo, hi)
         if found is None:
             raise UsageError(
                 "--step: no steps were found in this capture (no repeated annotation, graph launch or kernel sequence)"
@@ -221,7 +221,7 @@ def _step(symptom: Symptom, timeline: Timeline | None) -> Interval:
     if timeline is None or timeline.rows_span is None:
         raise UsageError("step_time needs a trace with steps: none is among the evidence")
     lo, hi = timeline.rows_span
-    found = steps_of.find(timeline.trace, timeline.calls, timeline.streams, lo, hi)
+    found = steps_of.find(timeline.trace, timeline.annotated, timeline.calls, timeline.streams, lo, hi)
     if found is None:
         out = Interval(window(timeline, lo, hi))
         out.recapture.append("no steps in this capture: annotate them (NVTX, ProfilerStep) or capture more of them")

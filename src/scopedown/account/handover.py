@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scopedown.trace import named
 from scopedown.trace.model import HostKind, Trace
 
 _WAITS = re.compile(r"cond_(timed|clock)?wait|sem_(timed|clock)?wait|futex_wait|eventfd_read")
@@ -41,8 +42,8 @@ def find_parents(trace: Trace) -> dict[int, tuple[int, int, int]]:
     """For a thread that another one created inside the capture: ``(its first event's start, the creating thread, the
     start of the creating call)``."""
     host = trace.host
-    makes = np.isin(host.name, [i for i, n in enumerate(trace.names) if n == "pthread_create"])
-    rows = np.flatnonzero(makes & (host.kind == HostKind.OS) & (host.thread >= 0))
+    rows = np.flatnonzero((host.kind == HostKind.OS) & (host.thread >= 0))
+    rows = rows[named.where(trace.names, host.name[rows], lambda n: n == "pthread_create")]
     found: dict[int, tuple[int, int, int]] = {}
     if not len(rows):
         return found
@@ -63,8 +64,9 @@ def find_handovers(trace: Trace) -> list[HandOver]:
     returned at once, with the first signal before them that nothing else took."""
     host = trace.host
     os = (host.kind == HostKind.OS) & (host.thread >= 0)
-    waits = np.isin(host.name, [i for i, n in enumerate(trace.names) if _WAITS.search(n)]) & os
-    signals = np.isin(host.name, [i for i, n in enumerate(trace.names) if _SIGNALS.search(n)]) & os
+    waits, signals = os.copy(), os.copy()
+    waits[os] = named.where(trace.names, host.name[os], _WAITS.search)
+    signals[os] = named.where(trace.names, host.name[os], _SIGNALS.search)
     found: list[HandOver] = []
     for p in np.unique(host.process[waits]).tolist():
         given = np.flatnonzero(signals & (host.process == p))

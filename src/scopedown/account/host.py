@@ -9,8 +9,9 @@ from scopedown.account.calls import Calls
 from scopedown.account.nest import Flat, flatten
 from scopedown.account.segments import Segments, concat, many
 from scopedown.terms import Category
+from scopedown.trace import named
 from scopedown.trace.model import NONE, HostKind, Ints, Mask, Names, Trace
-from scopedown.trace.names import ApiMeaning, OverheadMeaning, overhead_meaning, without_counters
+from scopedown.trace.names import ApiMeaning, Counterless, OverheadMeaning, overhead_meaning
 
 #: A launch call longer than this, and than LONG_CALL_FACTOR times the median of its name, hides something.
 LONG_CALL_NS = 100_000
@@ -171,8 +172,8 @@ def _classify(trace: Trace, calls: Calls, labels: Names) -> tuple[Ints, Ints]:
             rows = hidden[calls.name[calls.of_event[hidden]] == name]
             label[rows] = labels.code(trace.names[name] + UNNAMED)
     overhead = np.flatnonzero(host.kind == HostKind.OVERHEAD)
-    modules = np.array([overhead_meaning(n) is OverheadMeaning.MODULE for n in trace.names] or [False])
-    codes[overhead[modules[host.name[overhead]]]] = Category.HOST_MODULE.code
+    modules = named.where(trace.names, host.name[overhead], lambda n: overhead_meaning(n) is OverheadMeaning.MODULE)
+    codes[overhead[modules]] = Category.HOST_MODULE.code
     return codes, label
 
 
@@ -204,15 +205,15 @@ def _tool_labels(trace: Trace, labels: Names) -> Ints:
 def _labels(trace: Trace, labels: Names) -> Ints:
     """Label of each event: its name without counters."""
     host = trace.host
-    used = np.unique(host.name[host.name >= 0])
     code = np.full(len(trace.names) + 1, NONE, np.int64)
     soft = np.zeros(len(trace.names) + 1, bool)
     soft[
         host.name[(host.kind == HostKind.ANNOTATION) | (host.kind == HostKind.OP) | (host.kind == HostKind.PYTHON)]
     ] = True
-    for n in used.tolist():
+    plain = Counterless()
+    for n in named.used(trace.names, host.name):
         text = trace.names[n]
-        code[n] = labels.code(without_counters(text) if soft[n] else text)
+        code[n] = labels.code(plain(text) if soft[n] else text)
     return code[host.name]
 
 

@@ -9,8 +9,10 @@ from enum import StrEnum
 import numpy as np
 
 from scopedown.account.calls import Calls, Streams
-from scopedown.trace.model import HostKind, Ints, Trace
-from scopedown.trace.names import ApiMeaning, without_counters
+from scopedown.account.groups import rows_of_keys
+from scopedown.trace import named
+from scopedown.trace.model import NONE, HostKind, Ints, Names, Trace
+from scopedown.trace.names import ApiMeaning, Counterless
 
 AT_LEAST = 3
 _STEP_WORDS = re.compile(
@@ -36,35 +38,44 @@ class Steps:
         return len(self.start)
 
 
-def annotated(trace: Trace, lo: int, hi: int) -> list[Steps]:
-    """Repeated annotations of one name whose ranges do not overlap, longest total first."""
-    host = trace.host
-    rows = np.flatnonzero(
-        ((host.kind == HostKind.ANNOTATION) | (host.kind == HostKind.RANGE)) & (host.start < hi) & (host.end > lo)
-    )
-    if not len(rows):
-        return []
-    keys: dict[str, list[int]] = {}
-    for n in np.unique(host.name[rows]).tolist():
-        text = without_counters(trace.names[n])
-        if text and not _REQUEST_WORDS.search(text):
-            keys.setdefault(text, []).append(n)
-    found = []
-    for text, names in keys.items():
-        mine = rows[np.isin(host.name[rows], names)]
-        s, e = host.start[mine], host.end[mine]
-        if len(mine) >= AT_LEAST and len(np.unique(host.thread[mine])) == 1 and (s[1:] >= e[:-1]).all():
-            found.append(Steps(How.ANNOTATION, text, s, e))
-    return sorted(found, key=lambda f: (-int((f.end - f.start).sum()), f.name))
+class Annotated:
+    """The annotations and ranges of a trace, by name without counters; no requests among them."""
+
+    def __init__(self, trace: Trace) -> None:
+        host = trace.host
+        rows = np.flatnonzero((host.kind == HostKind.ANNOTATION) | (host.kind == HostKind.RANGE))
+        plain, self._texts = Counterless(), Names()
+        code = np.full(len(trace.names) + 1, NONE, np.int64)
+        for n in named.used(trace.names, host.name[rows]):
+            text = plain(trace.names[n])
+            if text:
+                code[n] = self._texts.code(text)
+        asked = np.array([not _REQUEST_WORDS.search(t) for t in self._texts.values] + [False])
+        code = code[host.name[rows]]
+        keep = asked[code]
+        self._host, self._rows, self._code = host, rows[keep], code[keep]
+
+    def repeated(self, lo: int, hi: int) -> list[Steps]:
+        """Those of one name whose ranges do not overlap, in [lo, hi), longest total first."""
+        host = self._host
+        near = np.flatnonzero((host.start[self._rows] < hi) & (host.end[self._rows] > lo))
+        found = []
+        for same in rows_of_keys(self._code[near]):
+            mine = self._rows[near[same]]
+            s, e = host.start[mine], host.end[mine]
+            if len(mine) >= AT_LEAST and (s[1:] >= e[:-1]).all() and (host.thread[mine] == host.thread[mine[0]]).all():
+                text = self._texts.values[int(self._code[near[same[0]]])]
+                found.append(Steps(How.ANNOTATION, text, s, e))
+        return sorted(found, key=lambda f: (-int((f.end - f.start).sum()), f.name))
 
 
 def is_step(name: str) -> bool:
     return bool(_STEP_WORDS.search(name))
 
 
-def find(trace: Trace, calls: Calls, st: Streams, lo: int, hi: int) -> Steps | None:
+def find(trace: Trace, annotated: Annotated, calls: Calls, st: Streams, lo: int, hi: int) -> Steps | None:
     """The steps of [lo, hi), or None where nothing repeats."""
-    ranges = annotated(trace, lo, hi)
+    ranges = annotated.repeated(lo, hi)
     named = [r for r in ranges if is_step(r.name)]
     # A range that is not called a step is one where it fills its stretch, and a good part of the interval.
     covering = [

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scopedown.trace.model import NONE, Codes, HostKind, Ints, Mask, OpKind, Trace
+from scopedown.trace import named
+from scopedown.trace.model import NONE, Codes, HostKind, Ints, OpKind, Trace
 from scopedown.trace.names import ApiMeaning, api_meaning
 
 
@@ -36,8 +37,9 @@ class Coverage:
 def coverage(trace: Trace) -> Coverage:
     ops, host = trace.ops, trace.host
     api = host.kind == HostKind.API
-    graph = api & _means(trace, ApiMeaning.GRAPH_LAUNCH)
-    launch = api & _means(trace, ApiMeaning.LAUNCH) | graph
+    meaning = named.values(trace.names, host.name[api], api_meaning)[host.name]
+    graph = api & (meaning == ApiMeaning.GRAPH_LAUNCH)
+    launch = api & (meaning == ApiMeaning.LAUNCH) | graph
     op_keys = _keys(ops.process, ops.correlation)
     launch_keys = _keys(host.process[launch], host.correlation[launch])
     known = ops.correlation != NONE
@@ -76,12 +78,6 @@ def merged(start: Ints, end: Ints) -> tuple[Ints, Ints]:
     fresh = np.concatenate([[True], start[1:] > reached[:-1]])
     last = np.concatenate([np.flatnonzero(fresh)[1:] - 1, [len(start) - 1]])
     return start[fresh], reached[last]
-
-
-def _means(trace: Trace, meaning: ApiMeaning) -> Mask:
-    """Host events whose name has this meaning; each name is looked at once. The last entry serves NONE."""
-    hits = np.array([*(api_meaning(n) is meaning for n in trace.names), False], np.bool_)
-    return hits[trace.host.name]
 
 
 def _keys(process: Codes, correlation: Ints) -> Ints:

@@ -151,6 +151,29 @@ def without_counters(text: str) -> str:
     return _COUNTER.sub(lambda m: m["kept"] or (m["before"] or "") + "#", text)
 
 
+class Counterless:
+    """``without_counters`` for many names of few shapes: one range a layer and step makes a name of its own.
+
+    Which parts of a name are counters does not depend on the values of its digits, but for zero (``0x1f``): names that
+    agree in everything else are cut at the same places.
+    """
+
+    _SHAPE = str.maketrans("23456789", "11111111")
+
+    def __init__(self) -> None:
+        self._cuts: dict[str, list[tuple[int, int]]] = {}
+
+    def __call__(self, text: str) -> str:
+        shape = text.translate(self._SHAPE)
+        cuts = self._cuts.get(shape)
+        if cuts is None:
+            found = _COUNTER.finditer(text) if _DIGIT.search(text) else ()
+            cuts = self._cuts[shape] = [(m.start() + len(m["before"] or ""), m.end()) for m in found if not m["kept"]]
+        for begin, end in reversed(cuts):
+            text = f"{text[:begin]}#{text[end:]}"
+        return text
+
+
 _UNNAMED = re.compile(r"(?:<unnamed>|\(anonymous namespace\)|\{anonymous\})(?:::)?")
 _WRAPPERS = frozenset({"cutlass::Kernel", "cutlass::Kernel2", "cutlass::device_kernel"})
 _OPENING, _CLOSING = "([{", ")]}"
