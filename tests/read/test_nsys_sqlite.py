@@ -17,7 +17,8 @@ import pytest
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Source
-from scopedown.read.nsys_sqlite import NsysSqlite, main
+from scopedown.read.nsys_sqlite import NsysSqlite
+from scopedown.read.rows import show
 from scopedown.terms import Scope
 from scopedown.trace.model import NONE, CopyKind, HostKind, MemKind, OpKind, Trace
 from shared_data import SHARED, needs_shared
@@ -614,7 +615,7 @@ def test_views_and_virtual_tables_do_not_run(tmp_path: Path) -> None:
 
 def test_module_shows_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = make(tmp_path / "small.sqlite", SMALL)
-    assert main([str(path)]) == 0
+    assert show(NsysSqlite(), [str(path)]) == 0
     out = capsys.readouterr().out
     assert "kernels 1" in out
     assert "cannot establish: what a wait waited for" in out

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Source
+from scopedown.read.nsys_claims import claims, counts, oddities
 from scopedown.read.nsys_device import read_events, read_ops, read_syncs
 from scopedown.read.nsys_host import close_open, read_host, read_samples, read_scheduling
 from scopedown.read.nsys_meta import (
-    GRAPH_MODE,
-    SKIPPED_CALLS,
     Session,
     read_devices,
     read_ordinals,
@@ -26,9 +24,10 @@ from scopedown.read.nsys_meta import (
 )
 from scopedown.read.nsys_rows import Export
 from scopedown.read.nsys_tables import MAGIC, Database
+from scopedown.read.rows import show
 from scopedown.terms import Scope
-from scopedown.trace.coverage import Coverage, coverage
-from scopedown.trace.model import NONE, Device, DeviceOps, HostEvents, HostKind, Meta, OpKind, Trace
+from scopedown.trace.coverage import coverage
+from scopedown.trace.model import Device, DeviceOps, HostEvents, Meta, Trace
 
 _TOOL = "NVIDIA Nsight Systems"
 _TABLES = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "OSRT_API", "TARGET_INFO_", "ANALYSIS_DETAILS", "META_DATA_CAPTURE")
@@ -89,9 +88,9 @@ class NsysSqlite:
             *session.warnings,
             *window_warnings,
             *(f"{count} {what}" for what, count in export.odd.items()),
-            *_oddities(trace, cover, export.domains, ordinals),
+            *oddities(trace, cover, export.domains, ordinals),
         )
-        can, cannot = _claims(trace, cover)
+        can, cannot = claims(trace, cover)
         return Artifact(
             path=source.path,
             sha256=source.sha256,
@@ -101,7 +100,7 @@ class NsysSqlite:
             version=session.version,
             interval_ns=window or _span(ops, host),
             utc_start_ns=session.utc_start_ns,
-            counts=_counts(trace),
+            counts=counts(trace),
             content=_with_warnings(trace, warnings),
             can_establish=can,
             cannot_establish=cannot,
@@ -153,136 +152,5 @@ def _devices(known: dict[int, Device], ops: DeviceOps) -> tuple[Device, ...]:
     return tuple((known | {d: Device(d) for d in used if d not in known})[d] for d in sorted({*known, *used}))
 
 
-def _counts(trace: Trace) -> dict[str, int]:
-    op = np.bincount(trace.ops.kind, minlength=len(OpKind)).tolist()
-    host = np.bincount(trace.host.kind, minlength=len(HostKind)).tolist()
-    return {
-        "kernels": op[OpKind.KERNEL] + op[OpKind.COLLECTIVE],
-        "copies": op[OpKind.COPY],
-        "memsets": op[OpKind.MEMSET],
-        "graphs": op[OpKind.GRAPH],
-        "api_calls": host[HostKind.API],
-        "annotations": host[HostKind.ANNOTATION] + host[HostKind.RANGE],
-        "marks": host[HostKind.MARK],
-        "os_calls": host[HostKind.OS],
-        "library_calls": host[HostKind.OP],
-        "overhead": host[HostKind.OVERHEAD],
-        "sync_records": len(trace.syncs) if trace.syncs else 0,
-        "event_records": len(trace.events) if trace.events else 0,
-        "scheduling": len(trace.scheduling) if trace.scheduling else 0,
-        "stack_samples": len(trace.samples) if trace.samples else 0,
-    }
-
-
-def _oddities(trace: Trace, cover: Coverage, domains: int, ordinals: dict[tuple[int, int], int]) -> list[str]:
-    ops, host = trace.ops, trace.host
-    said: list[str] = []
-    api = int((host.kind == HostKind.API).sum())
-    if not len(ops) and not (host.kind != HostKind.OVERHEAD).any() and trace.samples is None:
-        said.append("the capture is empty: it ended before anything was traced, or nothing that was traced ran")
-    early = int((ops.start < 0).sum()) + int((host.start < 0).sum())
-    if early:
-        said.append(f"{early} rows start before the capture (negative times): they do not extend it")
-    if cover.overlapping_on_stream:
-        said.append(f"{cover.overlapping_on_stream} device ops start before the one before them on their stream ended")
-    unlinked = int((ops.correlation == NONE).sum())
-    if unlinked:
-        said.append(f"{unlinked} of {len(ops)} device ops name no call (unified-memory migrations have none)")
-    if cover.ops_without_launch > unlinked and api:
-        lost = cover.ops_without_launch - unlinked
-        said.append(
-            f"the call of {lost} of {len(ops)} device ops is not in the file: launched before it begins, or lost"
-        )
-    if cover.launches_without_op and len(ops):
-        said.append(f"{cover.launches_without_op} of {cover.launches} launch calls have no device op")
-    if cover.processes_without_device_rows:
-        called = np.setdiff1d(host.process[host.kind == HostKind.API], ops.process).tolist()
-        names = ", ".join(f"{trace.processes[p].name or 'unnamed'} (pid {trace.processes[p].pid})" for p in called[:3])
-        said.append(f"{len(called)} processes have API calls and no device ops: {names}{', ...' * (len(called) > 3)}")
-    if domains and not int(np.isin(host.kind, (HostKind.ANNOTATION, HostKind.RANGE, HostKind.MARK)).sum()):
-        said.append(
-            f"{domains} NVTX domains and no range: an nvtx package newer than nsys loses all ranges without an error"
-        )
-    if not ordinals:
-        shared = {d for d in np.unique(ops.device).tolist() if len(np.unique(ops.process[ops.device == d])) > 1}
-        said += [
-            f"device {d} has ops of several processes: where each sees another GPU under this number, they are mixed"
-            for d in sorted(shared)
-        ]
-    return said
-
-
-def _claims(trace: Trace, cover: Coverage) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the content can establish, and what it cannot."""
-    ops, host = trace.ops, trace.host
-    kinds = set(np.unique(host.kind).tolist())
-    can: list[str] = []
-    cannot: list[str] = []
-
-    def claim(holds: bool, yes: str, no: str) -> None:
-        (can if holds else cannot).append(yes if holds else no)
-
-    claim(
-        len(ops) > 0,
-        f"when the device executed: {len(ops)} ops on {len(np.unique(ops.device))} device(s)",
-        "what the device did: there are no device rows",
-    )
-    claim(
-        HostKind.API in kinds,
-        "which call launched a device op, and when",
-        "who launched the work: there are no API calls",
-    )
-    claim(
-        trace.syncs is not None,
-        "what a synchronising call waited for",
-        "what a wait waited for: there are no sync records, it is inferred",
-    )
-    named = bool(kinds & {HostKind.ANNOTATION, HostKind.RANGE})
-    claim(named, "which annotated range the host was in", "which step or request the work belongs to: no NVTX ranges")
-    claim(HostKind.OS in kinds, "OS calls of the host threads (locks, polls, sleeps)",
-          "whether a host thread waited for a lock, slept or polled: OS calls were not traced")  # fmt: skip
-    claim(trace.scheduling is not None, "when a host thread was on a core",
-          "whether a host thread was on a core: no scheduling records")  # fmt: skip
-    claim(trace.samples is not None, "where host threads were, by sampling",
-          "which host code ran between events: no stack samples")  # fmt: skip
-    if HostKind.OP in kinds:
-        can.append("library and MPI calls")
-    graphs = bool((ops.kind == OpKind.GRAPH).any())
-    whole = trace.meta.options.get(GRAPH_MODE, "").lower() == "graph"
-    if graphs or (cover.graph_launches and whole and ops.graph_node is None):
-        cannot.append("what ran inside a CUDA graph: graphs were traced whole (capture with --cuda-graph-trace=node)")
-    if cover.graph_launches > cover.graph_records:
-        cannot.append(
-            f"{cover.graph_launches - cover.graph_records} of {cover.graph_launches} graph launches: no record"
-        )
-    if trace.meta.options.get(SKIPPED_CALLS, "").lower() == "true" and HostKind.API in kinds:
-        cannot.append("cheap API calls: nsys left them out (CUDA_SKIP_SOME_API_CALLS)")
-    if cover.dropped:
-        cannot.append("totals: nsys says that events were lost, busy time is a lower bound")
-    return tuple(can), tuple(cannot)
-
-
-def main(argv: list[str]) -> int:
-    """Prints what was read from the files."""
-    for name in argv:
-        artifact = NsysSqlite().read(Source(Path(name)))
-        trace = artifact.content
-        assert isinstance(trace, Trace)
-        print(
-            f"{name}: {artifact.producer} {artifact.version or 'of unknown version'}, interval {artifact.interval_ns}"
-        )
-        print("  " + ", ".join(f"{k} {n}" for k, n in artifact.counts.items() if n))
-        for device in trace.meta.devices:
-            print(f"  device {device.id}: {device.name}, {int((trace.ops.device == device.id).sum())} ops")
-        for title, lines in (
-            ("can establish", artifact.can_establish),
-            ("cannot establish", artifact.cannot_establish),
-            ("warning", artifact.warnings),
-        ):
-            for line in lines:
-                print(f"  {title}: {line}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(show(NsysSqlite(), sys.argv[1:]))
