@@ -148,6 +148,11 @@ def of_error(text: str) -> Status:
     return Status.TIMEOUT if _TIMED_OUT.search(text) else Status.CANCELLED if _CANCELLED.search(text) else Status.ERROR
 
 
+def head_of(source: Source) -> bytes:
+    """The head from its first sign on."""
+    return source.head.removeprefix(BOM).lstrip()
+
+
 def text_of(source: Source) -> str:
     try:
         return source.read().removeprefix(BOM).decode("utf-8", "replace")
@@ -217,6 +222,21 @@ def lines(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
         if not isinstance(value, dict):
             raise InputError(source.path, f"line {number}", "expected one JSON object", "correct or remove the line")
         yield number, value
+
+
+def document_or_lines(source: Source, notes: Notes) -> tuple[Any, bool]:
+    """The value of a JSON file, or the objects of a file with one a line, and whether it is such a file."""
+    try:
+        value, warnings = document(source)
+    except InputError:
+        found = [line for _, line in lines(source)]
+        if len(found) < 2:
+            raise
+        if not found[-1]:
+            notes.say(f"line {len(found)} is cut off (no line end): dropped")
+        return [line for line in found if line], True
+    notes.texts += warnings
+    return value, False
 
 
 def get(value: Any, *path: str) -> Any:

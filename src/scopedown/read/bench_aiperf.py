@@ -12,7 +12,23 @@ import re
 from typing import Any, ClassVar
 
 from scopedown.read.base import Artifact, Clock, Source
-from scopedown.read.bench import BOM, MS, NS, US, Notes, Row, S, after, artifact, get, lines, ns, of_error, steps, whole
+from scopedown.read.bench import (
+    MS,
+    NS,
+    US,
+    Notes,
+    Row,
+    S,
+    after,
+    artifact,
+    get,
+    head_of,
+    lines,
+    ns,
+    of_error,
+    steps,
+    whole,
+)
 from scopedown.terms import Scope, Status
 
 _KEY = re.compile(rb'"(credit_phase|benchmark_phase|credit_issued_ns|record_processor_id)"\s*:')
@@ -25,7 +41,7 @@ class AiperfRecords:
     about: ClassVar[str] = "AIPerf request records (profile_export.jsonl), of 2025 and 2026"
 
     def sniff(self, source: Source) -> bool:
-        head = source.head.removeprefix(BOM).lstrip()
+        head = head_of(source)
         return head.startswith(b"{") and b'"metadata"' in head and b'"metrics"' in head and bool(_KEY.search(head))
 
     def read(self, source: Source) -> Artifact:

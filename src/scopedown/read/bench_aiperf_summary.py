@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Source, Summary
-from scopedown.read.bench import BOM, Notes, S, document, get, ns, text_of, whole
+from scopedown.read.bench import Notes, S, document, get, head_of, ns, text_of, whole
 from scopedown.read.bench_aiperf import UNITS
 from scopedown.read.summary import distribution, number, summary_artifact
 from scopedown.terms import Metric, Scope
@@ -35,7 +35,7 @@ class AiperfSummary:
     about: ClassVar[str] = "AIPerf or GenAI-Perf summary (profile_export_aiperf.json or .csv): statistics only"
 
     def sniff(self, source: Source) -> bool:
-        head = source.head.removeprefix(BOM).lstrip()
+        head = head_of(source)
         if head.startswith(b"Metric,avg,min,max"):
             return True
         # The record of one request holds "value", a slice of time "start_ns".
@@ -43,7 +43,7 @@ class AiperfSummary:
 
     def read(self, source: Source) -> Artifact:
         notes = Notes()
-        if source.head.removeprefix(BOM).lstrip().startswith(b"Metric"):
+        if head_of(source).startswith(b"Metric"):
             metrics: Any = _of_csv(text_of(source))
             top: dict[str, Any] = {}
             notes.say("values of a CSV summary are rounded: the JSON beside it has them in full")

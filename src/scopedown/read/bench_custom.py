@@ -12,16 +12,15 @@ from typing import Any, ClassVar
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Clock, Source
 from scopedown.read.bench import (
-    BOM,
     Notes,
     Row,
     after,
     artifact,
     clock_of,
-    document,
+    document_or_lines,
     get,
+    head_of,
     iso,
-    lines,
     many,
     ns,
     steps,
@@ -50,7 +49,7 @@ class CustomRequests:
         """Only with a mapping, and where the first bytes hold a mapped column."""
         if self.columns is None or not self.columns.fields:
             return False
-        head = source.head.removeprefix(BOM).lstrip().decode("utf-8", "replace")
+        head = head_of(source).decode("utf-8", "replace")
         if head.startswith(("{", "[")):
             return any(f'"{c.split(".")[-1]}"' in head for c in self.columns.fields.values())
         cells = [c.strip().strip('"') for c in head.split("\n", 1)[0].split(",")]
@@ -86,19 +85,12 @@ class CustomRequests:
 
 def _runs(source: Source, columns: Columns, notes: Notes) -> list[tuple[str, list[dict[str, Any]]]]:
     """``(name, rows)`` of each run."""
-    head = source.head.removeprefix(BOM).lstrip()
+    head = head_of(source)
     if not head.startswith((b"{", b"[")):
         return [("rows", [r for _, r in csv_rows(text_of(source), notes)])]
-    try:
-        value, warnings = document(source)
-    except InputError:
-        found = [line for _, line in lines(source)]
-        if len(found) < 2:
-            raise
-        if not found[-1]:
-            notes.say(f"line {len(found)} is cut off (no line end): dropped")
-        return [("rows", [line for line in found if line])]
-    notes.texts += warnings
+    value, by_line = document_or_lines(source, notes)
+    if by_line:
+        return [("rows", value)]
     if columns.rows is not None:
         return list(_at(value, columns.rows.split("."), ()))
     return list(_walk(value, set(columns.fields.values()), ()))

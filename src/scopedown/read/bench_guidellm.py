@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Clock, Source
-from scopedown.read.bench import Notes, Row, S, artifact, document, get, items, ns, of_error, whole
+from scopedown.read.bench import Notes, Row, S, artifact, document, get, head_of, items, ns, of_error, whole
 from scopedown.read.bench_runs import chosen_run
 from scopedown.read.summary import number
 from scopedown.terms import Scope, Status
@@ -33,8 +33,8 @@ class GuideLlm:
         self.run = run
 
     def sniff(self, source: Source) -> bool:
-        head = source.head
-        return head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{") and bool(_KEY.search(head))
+        head = head_of(source)
+        return head.startswith(b"{") and bool(_KEY.search(head))
 
     def read(self, source: Source) -> Artifact:
         value, warnings = document(source)

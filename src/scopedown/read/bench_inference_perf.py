@@ -12,7 +12,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scopedown.read.base import HEAD, Artifact, Source, Summary
-from scopedown.read.bench import Notes, Row, S, artifact, clock_of, document, get, items, many, ns, of_error, whole
+from scopedown.read.bench import (
+    Notes,
+    Row,
+    S,
+    artifact,
+    clock_of,
+    document,
+    get,
+    head_of,
+    items,
+    many,
+    ns,
+    of_error,
+    whole,
+)
 from scopedown.read.summary import distribution, number, summary_artifact
 from scopedown.terms import Metric, Scope, Status
 from scopedown.units import show_ns
@@ -24,7 +38,7 @@ class InferencePerf:
     about: ClassVar[str] = "inference-perf request records (per_request_lifecycle_metrics.json)"
 
     def sniff(self, source: Source) -> bool:
-        head = source.head.lstrip(b"\xef\xbb\xbf \r\n\t")
+        head = head_of(source)
         # Prompts and replies come before the metrics, and may be long.
         return head.startswith(b"[") and (
             b'"output_token_times"' in head
@@ -78,7 +92,7 @@ class InferencePerfSummary:
     about: ClassVar[str] = "inference-perf summary (summary_ or stage_N_lifecycle_metrics.json): statistics only"
 
     def sniff(self, source: Source) -> bool:
-        head = source.head.lstrip(b"\xef\xbb\xbf \r\n\t")
+        head = head_of(source)
         return head.startswith(b"{") and b'"load_summary"' in head and b'"successes"' in head
 
     def read(self, source: Source) -> Artifact:

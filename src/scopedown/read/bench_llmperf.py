@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from scopedown.read.base import Artifact, Clock, Source, Summary
-from scopedown.read.bench import Notes, Row, S, artifact, document, items, ns, of_error, whole
+from scopedown.read.bench import Notes, Row, S, artifact, document, head_of, items, ns, of_error, whole
 from scopedown.read.summary import distribution, number, summary_artifact
 from scopedown.terms import Metric, Scope, Status
 
@@ -21,7 +21,7 @@ class LlmPerf:
     about: ClassVar[str] = "LLMPerf request records (individual_responses.json)"
 
     def sniff(self, source: Source) -> bool:
-        head = source.head.lstrip(b"\xef\xbb\xbf \r\n\t")
+        head = head_of(source)
         return head.startswith(b"[") and b'"end_to_end_latency_s"' in head and b'"ttft_s"' in head
 
     def read(self, source: Source) -> Artifact:
@@ -54,7 +54,7 @@ class LlmPerfSummary:
     about: ClassVar[str] = "LLMPerf summary (*_summary.json): statistics only"
 
     def sniff(self, source: Source) -> bool:
-        head = source.head.lstrip(b"\xef\xbb\xbf \r\n\t")
+        head = head_of(source)
         return head.startswith(b"{") and b'"results_ttft_s_' in head
 
     def read(self, source: Source) -> Artifact:

@@ -10,7 +10,7 @@ import csv
 from typing import ClassVar
 
 from scopedown.read.base import Artifact, Clock, Source
-from scopedown.read.bench import Notes, Row, S, after, artifact, ns, text_of, whole
+from scopedown.read.bench import Notes, Row, S, after, artifact, head_of, ns, text_of, whole
 from scopedown.terms import Scope
 
 _COLUMNS = ("prompt_tokens", "generation_tokens", "ttft", "generation_time", "launch_time", "finish_time")
@@ -22,7 +22,7 @@ class LmBench:
     about: ClassVar[str] = "LMBench request records (CSV)"
 
     def sniff(self, source: Source) -> bool:
-        first = source.head.lstrip(b"\xef\xbb\xbf \r\n\t").split(b"\n", 1)[0].decode("utf-8", "replace")
+        first = head_of(source).split(b"\n", 1)[0].decode("utf-8", "replace")
         return set(_COLUMNS) <= {c.strip().strip('"') for c in first.split(",")}
 
     def read(self, source: Source) -> Artifact:

@@ -18,7 +18,20 @@ import numpy as np
 
 from scopedown.errors import InputError
 from scopedown.read.base import HEAD, Artifact, Clock, Source
-from scopedown.read.bench import Notes, Row, S, after, artifact, clock_of, document, lines, ns, of_error, steps, whole
+from scopedown.read.bench import (
+    Notes,
+    Row,
+    S,
+    after,
+    artifact,
+    clock_of,
+    document_or_lines,
+    head_of,
+    ns,
+    of_error,
+    steps,
+    whole,
+)
 from scopedown.read.bench_runs import chosen_run
 from scopedown.read.request_checks import ROLE_GAP
 from scopedown.read.summary import number
@@ -37,7 +50,7 @@ class BenchServing:
         self.run = run
 
     def sniff(self, source: Source) -> bool:
-        head = source.head.lstrip(b"\xef\xbb\xbf \r\n\t")
+        head = head_of(source)
         if not head.startswith(b"{") or not _RUN.search(head):
             return False
         return bool(_LISTS.search(head)) or (len(source.head) == HEAD and bool(_LISTS.search(source.read())))
@@ -56,16 +69,7 @@ class BenchServing:
 
 def runs_of(source: Source, notes: Notes) -> list[dict[str, Any]]:
     """The runs of a file: one object, or one a line."""
-    try:
-        value, warnings = document(source)
-    except InputError:
-        found = [line for _, line in lines(source)]
-        if len(found) < 2:
-            raise
-        if not found[-1]:
-            notes.say(f"line {len(found)} is cut off (no line end): dropped")
-        return [line for line in found if line]
-    notes.texts += warnings
+    value, _ = document_or_lines(source, notes)
     runs = [r for r in (value if isinstance(value, list) else [value]) if isinstance(r, dict)]
     if not runs:
         raise InputError(source.path, "", "expected the object of a run", "check what wrote it")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from scopedown.errors import InputError
 from scopedown.read.base import HEAD, Artifact, Source, Summary
-from scopedown.read.bench import MS, Notes, S, ns, whole
+from scopedown.read.bench import MS, Notes, S, head_of, ns, whole
 from scopedown.read.bench_runs import chosen_run
 from scopedown.read.bench_vllm import load_of, producer_of, runs_of
 from scopedown.read.summary import STATISTICS, distribution, number, summary_artifact
@@ -39,7 +39,7 @@ class BenchServingSummary:
         self.run = run
 
     def sniff(self, source: Source) -> bool:
-        head = source.head.lstrip(b"\xef\xbb\xbf \r\n\t")
+        head = head_of(source)
         if not head.startswith((b"{", b"[")):
             return False
         return bool(_SNIFF.search(head)) or (len(source.head) == HEAD and bool(_SNIFF.search(source.read())))

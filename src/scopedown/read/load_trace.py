@@ -14,7 +14,7 @@ import numpy as np
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, OfferedLoad, Source
-from scopedown.read.bench import BOM, MS, Notes, S, column, iso, lines, ns, text_of, whole
+from scopedown.read.bench import MS, Notes, S, column, head_of, iso, lines, ns, text_of, whole
 from scopedown.read.bench_lmbench import csv_rows
 from scopedown.terms import Scope
 from scopedown.units import show_ns
@@ -30,7 +30,7 @@ class LoadTrace:
     about: ClassVar[str] = "Offered load without results: Azure LLM traces, BurstGPT, Mooncake"
 
     def sniff(self, source: Source) -> bool:
-        head = source.head.removeprefix(BOM).lstrip()
+        head = head_of(source)
         if head.startswith(b"{"):
             return bool(_MOONCAKE.match(head))
         cells = {c.strip() for c in head.split(b"\n", 1)[0].decode("utf-8", "replace").split(",")}
@@ -73,7 +73,7 @@ class LoadTrace:
 
 
 def _rows(source: Source, notes: Notes) -> tuple[str, list[tuple[int | None, int | None, int | None]]]:
-    if source.head.removeprefix(BOM).lstrip().startswith(b"{"):
+    if head_of(source).startswith(b"{"):
         found = []
         for number, r in lines(source):
             if not r:
