@@ -69,7 +69,7 @@ def _parse(raw: bytes) -> list[Entry]:
     for line in raw.split(b"\n"):
         try:
             entries.append(decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
     return entries
 

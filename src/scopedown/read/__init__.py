@@ -83,14 +83,21 @@ def detect(source: Source, columns: str | None = None) -> Reader | None:
 
     ``columns``: the mapping (``read/columns.py``) through which a file is read that no other reader knows.
     """
-    known = next((r for r in READERS if r.sniff(source)), None)
+    known = next((r for r in READERS if _sniffs(r, source)), None)
     if columns is None:
         return known
     run = parse_columns(columns).run
     if isinstance(known, OF_RUNS):
         return type(known)(run)
     mapped = CustomRequests(columns)
-    return mapped if known is None and mapped.sniff(source) else known
+    return mapped if known is None and _sniffs(mapped, source) else known
+
+
+def _sniffs(reader: Reader, source: Source) -> bool:
+    try:
+        return reader.sniff(source)
+    except RecursionError:
+        return False
 
 
 def open_source(path: Path) -> Source:
@@ -150,7 +157,12 @@ def load(
         reader = type(reader)(tz)
     if isinstance(reader, NsysReport):
         reader = NsysReport(nsys, cache=cache)
-    found = reader.read(source)
+    try:
+        found = reader.read(source)
+    except RecursionError:
+        raise InputError(
+            path, "", f"is nested deeper than any file of the format {reader.kind}", "check what wrote it"
+        ) from None
     if isinstance(found.content, RequestLog):
         refuse_clocks(path, found.content)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ NO_TIME = "rows of {} have times that no clock shows: left out"
 NO_DEVICE = "rows of {} name a device beyond any number of devices: left out"
 
 
-def is_time(value: Any) -> bool:
+def is_time(value: Any) -> TypeGuard[int]:
     """Whether one value of a file is a time in ns."""
     return isinstance(value, int) and -LAST_NS < value < LAST_NS
 

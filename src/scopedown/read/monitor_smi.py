@@ -102,7 +102,8 @@ def _rows(source: Source, text: str) -> tuple[list[str], list[list[str]], list[s
 
 def _field(cell: str) -> str:
     """``" utilization.gpu [%]"`` -> ``"utilization.gpu"``."""
-    return _HEADER_UNIT.sub("", cell.strip().strip('"')).lower()
+    # A longer cell is no name of a field, and the pattern would take the square of its length.
+    return _HEADER_UNIT.sub("", cell[:200].strip().strip('"')).lower()
 
 
 def _bare_rows(text: str) -> list[list[str]]:

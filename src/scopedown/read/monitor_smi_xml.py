@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 from xml.etree import ElementTree
 
@@ -13,7 +12,7 @@ from scopedown.read.monitor_look import fields
 from scopedown.read.stamps import Zoned, look_stamp, place_looks
 from scopedown.terms import Scope
 
-_DOCUMENT = re.compile(r"<nvidia_smi_log>.*?</nvidia_smi_log>", re.DOTALL)
+_BEGIN, _END = "<nvidia_smi_log>", "</nvidia_smi_log>"
 
 
 class NvidiaSmiXml(Zoned):
@@ -23,14 +22,15 @@ class NvidiaSmiXml(Zoned):
 
     def sniff(self, source: Source) -> bool:
         start = decode(source.head).lstrip()
-        return start.startswith("<") and "<nvidia_smi_log>" in start
+        return start.startswith("<") and _BEGIN in start
 
     def read(self, source: Source) -> Artifact:
         text = decode(source.read())
         if "<!ENTITY" in text:
             raise InputError(source.path, "", "declares entities, which nvidia-smi never does", "record it anew")
-        found = _DOCUMENT.findall(text)
-        cut = text.count("<nvidia_smi_log>") - len(found)
+        looks = text.split(_BEGIN)[1:]
+        found = [f"{_BEGIN}{look.partition(_END)[0]}{_END}" for look in looks if _END in look]
+        cut = len(looks) - len(found)
         if not found:
             raise InputError(source.path, "", "is cut: no look is whole", "record nvidia-smi -q -x anew")
         rows: list[dict[str, str]] = []

@@ -19,6 +19,7 @@ import numpy as np
 
 from scopedown.errors import InputError
 from scopedown.read.base import Artifact, Source
+from scopedown.read.limits import is_time
 from scopedown.read.rows import Rows, artifact, hidden_home, show
 from scopedown.read.wire import WireError
 from scopedown.read.xplane_device import Gpu, Tpu, device_of
@@ -52,11 +53,11 @@ class Xplane:
             host = [line for p in planes if p.name.startswith("/host:CPU") for line in _host_lines(p, rows)]
             warnings = [hidden_home(" ".join(s.split()))[:200] for s in said]
             warnings += _host(host, rows)
+            utc, window = _clock(planes, rows)
         except (WireError, OverflowError) as error:
             raise InputError(
                 source.path, "protobuf", f"is damaged or cut short ({error})", "copy it again, or profile again"
             ) from None
-        utc, window = _clock(planes, rows)
         meta = Meta(tool=_TOOL, utc_start_ns=utc, window=window, devices=tuple(devices))
         return artifact(self, source, rows, meta, warnings=warnings)
 
@@ -70,10 +71,10 @@ def _clock(planes: list[Plane], rows: Rows) -> tuple[int | None, tuple[int, int]
     start, stop = stats.get("profile_start_time"), stats.get("profile_stop_time")
     last = rows.last()
     if last is not None and last > _EPOCH_NS:
-        return 0, (start, stop) if isinstance(start, int) and isinstance(stop, int) and start < stop else None
-    if not isinstance(start, int):
+        return 0, (start, stop) if is_time(start) and is_time(stop) and start < stop else None
+    if not is_time(start):
         return None, None
-    return start, (0, stop - start) if isinstance(stop, int) and stop > start else None
+    return start, (0, stop - start) if is_time(stop) and stop > start else None
 
 
 def _devices(planes: list[Plane], rows: Rows) -> list[Device]:

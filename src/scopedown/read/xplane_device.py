@@ -10,8 +10,8 @@ from scopedown.read.rows import Rows
 from scopedown.read.xspace import Line, Plane, Stat, event_stats
 from scopedown.trace.model import NONE, CopyKind, HostKind, MemKind, OpKind
 
-_DEVICE = re.compile(r"/device:(GPU|TPU):(\d+)")
-_STREAM = re.compile(r"Stream #(\d+)")
+_DEVICE = re.compile(r"/device:(GPU|TPU):(\d{1,9})")
+_STREAM = re.compile(r"Stream #(\d{1,15})")
 _OPS, _ASYNC_OPS, _MODULES = "XLA Ops", "Async XLA Ops", "XLA Modules"
 
 _COPY = re.compile(r"Memcpy(H2D|D2H|D2D|P2P|H2H|\w*)")
