@@ -35,7 +35,7 @@ from scopedown.report import (
     StatementReport,
     SymptomReport,
 )
-from scopedown.terms import EXPLAINED_BY, RESOLVABLE_BY, Category, Kind, Scope
+from scopedown.terms import EXPLAINED_BY, RESOLVABLE_BY, Category, Scope
 
 
 def compose(
@@ -57,7 +57,7 @@ def compose(
         question=words.question(focus, x, found),
         why=words.why(focus, x),
         command=words.command(x, words.question_of(focus, x), context(q.case, focus, x, found, trace, options.server)),
-        metrics=_metrics(x),
+        metrics=words.metrics(x),
         rejected=words.rejected(focus, x),
     )
     texts = [*q.case.warnings, *q.interval.warnings, *warnings(s), *contradictions]
@@ -133,9 +133,7 @@ def _devices(a: Account, s: Situation) -> list[DeviceReport]:
     if a.timeline is None:
         return []
     names = {d.id: d.name for d in a.timeline.trace.meta.devices}
-    holes = s.coverage is not None and bool(
-        s.coverage.dropped or s.coverage.launches_without_op or s.coverage.graph_launches > s.coverage.graph_records
-    )
+    holes = s.coverage is not None and s.coverage.ops_are_missing
     return [
         DeviceReport(
             id=str(d.device),
@@ -185,21 +183,6 @@ def _resources(q: Inquiry) -> list[Resource]:
         Resource(name=r.name, capacity=r.capacity, busy_ns=r.busy_ns, share=r.share, saturated=r.saturated)
         for r in resources(q.account, q.situation.log)
     ]
-
-
-def _metrics(x: Selection) -> list[str]:
-    if x.scope is Scope.KERNEL:
-        return [
-            "gpu__time_duration.sum",
-            "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-            "launch__waves_per_multiprocessor",
-        ]
-    if x.scope is Scope.TIMELINE:
-        return ["API call start and end", "device op start and end", "correlation"]
-    if x.scope is Scope.FRAMEWORK:
-        return ["operator start and end", "launch call", "device op"]
-    return ["arrival", "sent", "queued", "scheduled", "first token"] if x.kind is not Kind.ENOUGH else []
 
 
 def _symptom(q: Inquiry) -> SymptomReport | None:

@@ -102,6 +102,7 @@ class Devices:
         self._launch = labels.code("launch latency")
         self._late_start = labels.code("launched, not started: nothing that it waits for was recorded")
         self._no_record = labels.code("op without a launch record")
+        self._accounts: dict[tuple[int, int, int], DeviceAccount] = {}
         self._no_release = labels.code("nothing starts on the device before the interval ends")
         self._long = labels.code("inside a launch call: cause not recorded")
 
@@ -110,6 +111,13 @@ class Devices:
         return [int(d) for d in np.unique(self.trace.ops.device)]
 
     def account(self, device: int, lo: int, hi: int) -> DeviceAccount:
+        """Kept: the ledger, the path and the rules ask for the same intervals."""
+        key = device, lo, hi
+        if key not in self._accounts:
+            self._accounts[key] = self._account(device, lo, hi)
+        return self._accounts[key]
+
+    def _account(self, device: int, lo: int, hi: int) -> DeviceAccount:
         rows = np.flatnonzero(self.trace.ops.device == device)
         busy, union_s, union_e = self._busy(rows, lo, hi)
         gap_s, gap_e = intervals.complement(union_s, union_e, lo, hi)

@@ -84,6 +84,22 @@ def command(x: Selection, asked: Question | None, context: Context) -> Command |
     return made
 
 
+def metrics(x: Selection) -> list[str]:
+    """The smallest set that answers the question."""
+    if x.scope is Scope.KERNEL:
+        return [
+            "gpu__time_duration.sum",
+            "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+            "launch__waves_per_multiprocessor",
+        ]
+    if x.scope is Scope.TIMELINE:
+        return ["API call start and end", "device op start and end", "correlation"]
+    if x.scope is Scope.FRAMEWORK:
+        return ["operator start and end", "launch call", "device op"]
+    return ["arrival", "sent", "queued", "scheduled", "first token"] if x.kind is not Kind.ENOUGH else []
+
+
 def question(s: Situation, x: Selection, families: list[Family]) -> str:
     """The question that the next step answers, as a sentence."""
     c = x.winner

@@ -33,6 +33,11 @@ class Coverage:
     overhead_ns: int
     """Time in the tool's own overhead records (union)."""
 
+    @property
+    def ops_are_missing(self) -> bool:
+        """Busy time is a lower bound."""
+        return bool(self.dropped or self.launches_without_op or self.graph_launches > self.graph_records)
+
 
 def coverage(trace: Trace) -> Coverage:
     ops, host = trace.ops, trace.host
