@@ -16,7 +16,8 @@ from scopedown.decide.context import context
 from scopedown.decide.kernels import Family
 from scopedown.decide.select import Selection
 from scopedown.decide.situation import Situation
-from scopedown.decide.warnings import unknowns, warnings
+from scopedown.decide.unknowns import unknowns
+from scopedown.decide.warnings import warnings
 from scopedown.inquiry import Inquiry
 from scopedown.options import Options
 from scopedown.read.base import Artifact

@@ -15,8 +15,8 @@ from scopedown.account.population import place
 from scopedown.account.repeats import confirm, first_wave
 from scopedown.account.timeline import Timeline
 from scopedown.case import Case, load_evidence
+from scopedown.decide.recapture import recapture_reasons
 from scopedown.decide.situation import Situation
-from scopedown.decide.warnings import recapture_reasons
 from scopedown.options import Options
 from scopedown.read.base import UNKNOWN, Artifact, RequestLog, Summary
 from scopedown.trace.coverage import Coverage, coverage

@@ -12,8 +12,9 @@ from scopedown.account.phases import Phase
 from scopedown.account.population import Place, statistic
 from scopedown.answer import diagnose
 from scopedown.case import case_from_files
+from scopedown.decide.recapture import recapture_reasons
 from scopedown.decide.situation import Situation
-from scopedown.decide.warnings import recapture_reasons, warnings
+from scopedown.decide.warnings import warnings
 from scopedown.read.base import RequestLog
 from scopedown.simulate import NsysOptions, Program, run, write_case, write_nsys
 from scopedown.symptom import Symptom, parse_symptom

@@ -1,4 +1,4 @@
-"""What weakens an answer, with its numbers; and where the evidence does not allow one at all."""
+"""What weakens an answer, with its numbers."""
 
 from __future__ import annotations
 
@@ -9,29 +9,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from scopedown.account import intervals
-from scopedown.account.contract import GRAPH_MODE
-from scopedown.account.population import SHARES, Place, find, values
-from scopedown.account.timeline import Timeline
+from scopedown.account.population import SHARES, find
 from scopedown.decide.rules.late_client import from_send, in_words, lateness, name_of
-from scopedown.decide.rules.neighbour_work import in_flight, owners_on_path
 from scopedown.decide.rules.partial_capture import HOLES, holes
 from scopedown.decide.situation import Situation
 from scopedown.read.base import PREFILL_ROOF, STATUSES, UNKNOWN, RequestLog
-from scopedown.symptom import Symptom
-from scopedown.terms import Category, Metric, Statistic, Status
+from scopedown.terms import Metric, Statistic, Status
 from scopedown.trace.model import DeviceOps, HostKind
-from scopedown.trace.names import ApiMeaning, OverheadMeaning, overhead_meaning
+from scopedown.trace.names import OverheadMeaning, overhead_meaning
 from scopedown.units import show_ns, show_share
 
 #: One request's recorded value is the observed one to this share; a statistic within its interval or ten per cent.
 ONE_AGREES, STATISTIC_AGREES = 0.02, 0.10
 #: Failures from this share on are a population of their own.
 FAILURES = 0.01
-#: Tool overhead inside the interval is said from this share on; from the other on it outweighs what it measures.
-OVERHEAD, OVERHEAD_RULES = 0.02, 0.5
+#: Tool overhead inside the interval is said from this share on.
+OVERHEAD = 0.02
 _ONCE = re.compile(r"initiali[sz]ation|dlopen", re.IGNORECASE)
-#: Calls that leave something for a device to do.
-GIVES_WORK = [ApiMeaning.LAUNCH, ApiMeaning.GRAPH_LAUNCH, ApiMeaning.COPY, ApiMeaning.MEMSET]
 
 
 def warnings(s: Situation) -> list[str]:
@@ -39,16 +33,6 @@ def warnings(s: Situation) -> list[str]:
     found = [*_of_summary(s), *_of_symptom(s), *_of_client(s), *_of_sample(s), *_of_monitor(s)]
     found += [*_of_capture(s), *_of_overhead(s), *_of_question(s)]
     return list(dict.fromkeys(found))
-
-
-def recapture_reasons(s: Situation) -> tuple[str, ...]:
-    """Why the evidence does not cover what was asked, or contradicts itself. Empty: it can be answered from it."""
-    return tuple(dict.fromkeys([*_log_contradicts(s), *_trace_contradicts(s), *_not_covered(s), *_another(s)]))
-
-
-def unknowns(s: Situation) -> list[str]:
-    """What the evidence does not say and a reader might assume."""
-    return [*_unknown_of_trace(s), *_unknown_of_log(s), *_unknown_of_machine(s)]
 
 
 def _of_summary(s: Situation) -> Iterator[str]:
@@ -251,158 +235,3 @@ def not_streamed(log: RequestLog) -> int:
     rows &= (log.output_tokens != 1) & ~log.warmup
     same = log.first_token[rows] == log.end[rows]
     return int(rows.sum()) if rows.sum() >= 2 and same.all() else 0
-
-
-def _log_contradicts(s: Situation) -> Iterator[str]:
-    y, log = s.symptom, s.log
-    if y is None or log is None or y.metric not in (Metric.TTFT, Metric.TPOT, Metric.ITL):
-        return
-    if n := not_streamed(log):
-        yield (
-            f"TTFT equals E2E on all {n} requests: the replies were not streamed, or the last chunk was taken for the "
-            "first; record the first token"
-        )
-    if s.row is not None:
-        sent = int(log.sent[s.row]) if log.sent[s.row] != UNKNOWN else int(log.arrival[s.row])
-        first = int(log.first_token[s.row])
-        if UNKNOWN not in (sent, first) and first < sent:
-            yield (
-                f"request {log.id[s.row]!r} has its first token {show_ns(sent - first)} before it was sent: the stamps "
-                "are of different clocks"
-            )
-
-
-def _trace_contradicts(s: Situation) -> Iterator[str]:
-    t, c = s.account.timeline, s.coverage
-    if t is None or c is None:
-        return
-    if not t.has_device_rows and c.launches:
-        yield (
-            f"the trace has {c.launches} launches and no device row: what the device did was not recorded (trace cuda, "
-            "and the process that launches)"
-        )
-    if not len(t.trace.ops) and not len(t.trace.host):
-        yield "the trace holds no event: nothing was captured"
-    elif _only_system_events(t):
-        yield (
-            "the capture holds events of the operating system and of the tool only: no device row, no range, and no "
-            "call that gives the device work; it ended before the device was used, or another process uses it"
-        )
-    lost = next((len(ns) for what, _, ns, _ in holes(s.account) if what.startswith("graph")), 0)
-    of = next((of for what, _, _, of in holes(s.account) if what.startswith("graph")), 0)
-    unseen = s.account.ns_of(Category.UNACCOUNTED, Category.NO_LAUNCH_RECORD, Category.HOST_SYNC)
-    if lost and 2 * lost >= of and t.has_device_rows and 2 * unseen >= s.total_ns:
-        yield (
-            f"{lost} of {of} graph launches of the interval have no record on the device, and {show_ns(unseen)} of "
-            f"{show_ns(s.total_ns)} hang on them: capture with graphs traced by node"
-        )
-    if (ns := tool_ns(s, once=False)) > OVERHEAD_RULES * s.total_ns:
-        yield (
-            f"the tool's own overhead takes {show_ns(ns)} of {show_ns(s.total_ns)}, more than it measures: trace less"
-        )
-
-
-def _only_system_events(t: Timeline) -> bool:
-    named = np.isin(t.trace.host.kind, (HostKind.ANNOTATION, HostKind.RANGE, HostKind.OP, HostKind.PYTHON))
-    return not t.has_device_rows and not named.any() and not np.isin(t.calls.meaning, GIVES_WORK).any()
-
-
-def _not_covered(s: Situation) -> Iterator[str]:
-    outside = s.path_ns(Category.OUTSIDE_CAPTURE)
-    if not outside or outside < s.material_ns:
-        return
-    if s.account.timeline is not None and s.account.service is None:
-        where = ""
-        if (span := s.account.timeline.rows_span) is not None:
-            away = s.account.lo - span[1] if s.account.lo >= span[1] else span[0] - s.account.hi
-            when = "after" if s.account.lo >= span[1] else "before"
-            where = f": it lies {show_ns(max(away, 0))} {when} it"
-        yield f"the capture does not hold the interval{where}"
-    elif 2 * outside > s.total_ns:
-        share = show_share(outside, s.total_ns)
-        yield f"{show_ns(outside)} ({share}) of the {show_ns(s.total_ns)} lie outside the capture"
-
-
-def _ordinary(place: Place, value_ns: int) -> bool:
-    """Within p5 to p95. Fewer than twenty have no such percentiles: their extremes are taken with ten per cent."""
-    slack = STATISTIC_AGREES if place.count < 20 else 0.0
-    return place.p5_ns * (1 - slack) <= value_ns <= place.p95_ns * (1 + slack)
-
-
-def _another(s: Situation) -> Iterator[str]:
-    """The trace shows another request: it stands for the symptom only where it is an ordinary one of its shape."""
-    y, log = s.symptom, s.log
-    if not s.trace_is_other or y is None or log is None or s.row is None:
-        return
-    own = f"the trace shows request {log.id[s.row]!r}, not the symptom's"
-    value = s.total_ns // s.parts
-    if s.place is not None and not _ordinary(s.place, value):
-        yield (
-            f"{own}: its {show_ns(value)} lie outside p5 to p95 of its class ({show_ns(s.place.p5_ns)} to "
-            f"{show_ns(s.place.p95_ns)}, {s.place.count} requests)"
-        )
-    if s.chosen is not None and s.chosen.row != s.row:
-        mine, theirs = int(log.input_tokens[s.chosen.row]), int(log.input_tokens[s.row])
-        if UNKNOWN not in (mine, theirs) and abs(mine - theirs) > STATISTIC_AGREES * mine:
-            yield f"{own}: it has {theirs} input tokens, the symptom's {mine}"
-
-
-def _unknown_of_trace(s: Situation) -> Iterator[str]:
-    t, c = s.account.timeline, s.coverage
-    if t is None:
-        if s.is_latency:
-            why = "the capture does not hold it" if s.path_ns(Category.OUTSIDE_CAPTURE) else "there is no trace of it"
-            yield f"what the server did inside the service phase: {why}"
-        return
-    trace = t.trace
-    if not t.has_device_rows:
-        yield "what the device did: the trace has no device rows"
-    elif trace.syncs is None:
-        yield "which stream or event a synchronising call waited for: the capture has no synchronisation records"
-    if c is not None and c.graph_launches and trace.meta.options.get(GRAPH_MODE, "").lower() not in ("node", "none"):
-        opaque = s.path_ns(Category.DEVICE_OPAQUE_GRAPH)
-        if opaque:
-            yield f"what runs inside the graphs ({show_ns(opaque)} of the path): they were recorded as a whole"
-    if trace.scheduling is None and s.host_ns() >= max(s.material_ns, 1):
-        yield "whether host code ran or waited for a core: the capture has no thread scheduling"
-    beside = in_flight(s)
-    if beside and owners_on_path(s) is None:
-        yield f"whose work the device did: {beside} other requests were in flight, and no range names the owner"
-    if len(np.unique(trace.ops.device)) == 1 and s.path_ns(Category.DEVICE_COLLECTIVE):
-        yield "whether collectives wait for a slow peer or a slow link: only one rank was traced"
-    if s.log is None or not _untraced(s):
-        yield "how much the profiler slows the request: the same was not measured without it"
-
-
-def _untraced(s: Situation) -> int:
-    """Requests of the log that the capture does not hold, of the accounted one's metric."""
-    if s.log is None or s.symptom is None:
-        return 0
-    _, valid = values(s.log, s.symptom.metric)
-    valid &= ~s.log.warmup
-    traced = set(s.requests_in_trace)
-    return sum(1 for i in np.flatnonzero(valid).tolist() if s.log.id[i] not in traced and i != s.row)
-
-
-def _unknown_of_log(s: Situation) -> Iterator[str]:
-    log, y = s.log, s.symptom
-    if log is None:
-        if y is not None and y.metric.is_latency:
-            known = s.confirmation is not None and s.confirmation.confirmed
-            repeats = "" if known else "whether the symptom repeats, and "
-            yield f"{repeats}how long it queued: there is no request log"
-        return
-    if (log.arrival == UNKNOWN).all():
-        yield "whether the client sent on schedule: the log has no intended arrivals"
-    if _needs_stamps(y) and (log.scheduled == UNKNOWN).all():
-        yield "how long requests queued: the log has no server stamps"
-
-
-def _needs_stamps(y: Symptom | None) -> bool:
-    return y is None or y.metric in (Metric.TTFT, Metric.E2E, Metric.QUEUE_TIME) or not y.metric.is_latency
-
-
-def _unknown_of_machine(s: Situation) -> Iterator[str]:
-    columns = s.monitor.columns if s.monitor is not None else {}
-    if not any("clock" in name for name in columns):
-        yield "device clocks during the measurement: nothing recorded them"
