@@ -166,6 +166,10 @@ def calls(trace: Trace, st: Streams) -> Calls:
     return table
 
 
+#: Waits that are looked at together: a table of them and of all streams is in memory.
+_BLOCK = 1024
+
+
 def _outermost(thread: Ints, s: Ints, e: Ints) -> Mask:
     out = np.ones(len(s), bool)
     reach, before = -1, -1
@@ -211,28 +215,52 @@ def _waits(trace: Trace, st: Streams, c: Calls) -> None:
         trace.names, c.name, lambda n: n.startswith(("cudaFree", "hipFree", "cuMemFree")) and "Async" not in n
     )
     sync = (c.meaning == ApiMeaning.SYNC) | ((c.meaning == ApiMeaning.ALLOC) & frees)
+    unnamed: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for i in np.flatnonzero(sync).tolist():
         p, s0, s1 = int(c.process[i]), int(c.start[i]), int(c.end[i])
         # Without a record a thread waits on the device that it last gave work to.
         device, stream, before = wait_of.get(i) or (used(i), NONE, s0)
         meant = of_stream.get((p, device, stream), []) if stream != NONE else []
+        if not meant:
+            unnamed.setdefault((p, device), []).append((i, before))
+            continue
         last: list[int] = []
-        for k in meant or of_device.get((p, device), []):
-            rows, made, reach = queues[k]
+        for k in meant:
+            rows, made, _ = queues[k]
             j = int(np.searchsorted(made, before, side="left")) - 1
-            if not meant:
-                # Which streams the call waited for is unknown: work that outlives it was not waited for.
-                j = min(j, int(np.searchsorted(reach, s1 + CLOCK_TOLERANCE_NS, side="right")) - 1)
             if j >= 0 and ops.end[rows[j]] <= s1 + CLOCK_TOLERANCE_NS:
                 last.append(int(rows[j]))
-        if last:
-            last.sort(key=lambda o: int(ops.end[o]), reverse=True)
-            c.awaited[i], c.blocking[i] = last[0], True
-            if len(last) > 1:
-                c.awaited_too[i] = tuple(last[1:])
+        _await(c, i, np.array(last, np.int64), ops.end)
+    for where, waiting in unnamed.items():
+        _await_streams(c, waiting, [queues[k] for k in of_device.get(where, [])], ops.end)
     _copies(trace, c)
     _full_queue(trace, c)
     _inferred_full_queue(trace, c, queues)
+
+
+def _await_streams(c: Calls, waiting: list[tuple[int, int]], queues: list[tuple[Ints, Ints, Ints]], ends: Ints) -> None:
+    """Calls that wait for all of ``queues``, as ``(call, instant before which the work was launched)``. Which streams a
+    call waited for is unknown: work that outlives it was not waited for."""
+    for at in range(0, len(waiting) if queues else 0, _BLOCK):
+        call, before = np.array(waiting[at : at + _BLOCK], np.int64).T
+        latest = c.end[call] + CLOCK_TOLERANCE_NS
+        found = np.full((len(call), len(queues)), NONE, np.int64)
+        for k, (rows, made, reach) in enumerate(queues):
+            n = np.minimum(np.searchsorted(made, before, side="left"), np.searchsorted(reach, latest, side="right"))
+            row = rows[np.maximum(n - 1, 0)]
+            found[:, k] = np.where((n > 0) & (ends[row] <= latest), row, NONE)
+        for i, last in zip(call.tolist(), found, strict=True):
+            _await(c, i, last[last >= 0], ends)
+
+
+def _await(c: Calls, call: int, last: Ints, ends: Ints) -> None:
+    """Notes the last op of each stream that a call waits for: the one that ends last, then the others."""
+    if not len(last):
+        return
+    last = last[np.argsort(-ends[last], kind="stable")]
+    c.awaited[call], c.blocking[call] = last[0], True
+    if len(last) > 1:
+        c.awaited_too[call] = tuple(last[1:].tolist())
 
 
 def _inferred_full_queue(trace: Trace, c: Calls, queues: list[tuple[Ints, Ints, Ints]]) -> None:
