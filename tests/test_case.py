@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from request_logs import row, write
-from scopedown.case import case_from_files, load, load_case, load_evidence, parse_symptom, write_case
+from scopedown.case import case_from_files, load, load_case, load_evidence, parse_symptom
 from scopedown.errors import InputError, UsageError
+from scopedown.new_case import write_case
 from scopedown.terms import Metric, Objective, Statistic
 from shared_data import SHARED, needs_shared
 

@@ -17,8 +17,9 @@ from scopedown.account.align import align
 from scopedown.account.contract import arrivals_of
 from scopedown.account.population import count, members, values
 from scopedown.answer import diagnose
-from scopedown.case import case_from_files, load_case, load_evidence, write_case
+from scopedown.case import case_from_files, load_case, load_evidence
 from scopedown.errors import InputError, ScopedownError, UsageError
+from scopedown.new_case import write_case
 from scopedown.read import detect, load
 from scopedown.read.base import UNKNOWN, Artifact, Clock, RequestLog, Source, Summary
 from scopedown.read.columns import parse_columns

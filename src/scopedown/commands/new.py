@@ -35,7 +35,7 @@ class New:
         add_columns(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from scopedown.case import write_case
+        from scopedown.new_case import write_case
         from scopedown.symptom import KEYS
         from scopedown.tell.clean import clean
 
