@@ -18,6 +18,8 @@ from urllib.parse import quote
 import numpy as np
 
 from scopedown.errors import InputError
+from scopedown.read.sqlite_columns import Table, read_table
+from scopedown.read.sqlite_pages import Unsupported
 from scopedown.trace.model import NONE, Codes, Ints
 
 MAGIC = b"SQLite format 3\0"
@@ -37,6 +39,7 @@ class Database:
     def __init__(self, path: Path, named: Path | None = None) -> None:
         """``named``: what errors call the file, where ``path`` is a copy of it."""
         self.path = named or path
+        self._file = path
         self._strings: dict[int, str] | None = None
         # "immutable" takes no locks and writes no side files, so that a read-only folder will do. It also ignores a
         # write-ahead log: where one holds rows, SQLite has to read it and may need to write beside the file.
@@ -101,14 +104,16 @@ class Database:
         empty = np.empty(0, np.int64)
         if not present:
             return dict.fromkeys(defaults, empty)
+        read = None if sql else self._from_pages(table, {c: defaults[c] for c in present})
+        if read is not None:
+            return _completed(read.columns, defaults)
         names = ", ".join(f"coalesce({_quoted(c)}, {defaults[c]})" for c in present)
         with self._reading(f"table {table}"):
             cursor = self._db.execute(f"SELECT {names} FROM {sql or _quoted(table)}")  # noqa: S608
             with self._integers(table, present, sql):
                 flat = np.fromiter(chain.from_iterable(cursor), np.int64)
         block = np.ascontiguousarray(flat.reshape(-1, len(present)).T)
-        columns = dict(zip(present, block, strict=True))
-        return {c: columns[c] if c in columns else np.full(block.shape[1], d, np.int64) for c, d in defaults.items()}
+        return _completed(dict(zip(present, block, strict=True)), defaults)
 
     def ints_and_text(
         self, table: str, defaults: Mapping[str, int], text: str, code: Callable[[str], int]
@@ -118,6 +123,10 @@ class Database:
             columns = self.ints(table, defaults)
             return columns, np.full(len(next(iter(columns.values()))), NONE, np.int32)
         present = [c for c in defaults if c in self.columns[table]]
+        read = self._from_pages(table, {c: defaults[c] for c in present}, text) if present else None
+        if read is not None and read.codes is not None:
+            known = np.array([*(code(t.decode("utf-8", "replace")) for t in read.texts), NONE], np.int32)
+            return _completed(read.columns, defaults), known[read.codes]
         names = ", ".join([f"coalesce({_quoted(c)}, {defaults[c]})" for c in present] + [_quoted(text)])
         parts: list[Ints] = []
         codes: list[Codes] = []
@@ -129,9 +138,16 @@ class Database:
                     parts.append(np.array(numbers, np.int64).reshape(len(present), len(rows)))
                 codes.append(np.fromiter((NONE if t is None else code(str(t)) for t in texts), np.int32, len(rows)))
         block = np.concatenate(parts, axis=1) if parts else np.empty((len(present), 0), np.int64)
-        columns = dict(zip(present, block, strict=True))
-        full = {c: columns[c] if c in columns else np.full(block.shape[1], d, np.int64) for c, d in defaults.items()}
+        full = _completed(dict(zip(present, block, strict=True)), defaults)
         return full, np.concatenate(codes) if codes else np.empty(0, np.int32)
+
+    def _from_pages(self, table: str, defaults: Mapping[str, int], text: str | None = None) -> Table | None:
+        """The same without SQLite's virtual machine, where the file is plain enough for that."""
+        with self._reading(f"table {table}"):
+            try:
+                return read_table(self._file, self._db, table, defaults, text)
+            except (Unsupported, OSError):
+                return None
 
     @contextmanager
     def _integers(self, table: str, columns: Sequence[str], sql: str = "") -> Iterator[None]:
@@ -161,6 +177,12 @@ class Database:
         if self._strings is None:
             self._strings = {i: str(v) for i, v in self.rows("StringIds", "id", "value") if v is not None}
         return self._strings
+
+
+def _completed(columns: Mapping[str, Ints], defaults: Mapping[str, int]) -> dict[str, Ints]:
+    """All columns of ``defaults``, in their order: what the table lacks is the default."""
+    n = len(next(iter(columns.values())))
+    return {c: columns[c] if c in columns else np.full(n, d, np.int64) for c, d in defaults.items()}
 
 
 def _quoted(identifier: str) -> str:
