@@ -94,6 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(words: list[str]) -> int:
     first = next((w for w in words if not w.startswith("-")), None)
     parser = build_parser(first if first in dict(COMMANDS) else None)
+    # A system passes no null character on, and argparse makes a list of the value "--".
+    if odd := next((w for w in words if "\0" in w or w.endswith("=--")), None):
+        parser.error(f"{odd!r}: expected a value")
     args, rest = parser.parse_known_args(words)
     # Files may stand behind flags as well: argparse takes positional words in one place only.
     if rest and hasattr(args, "paths") and not any(w.startswith("-") for w in rest):

@@ -49,12 +49,12 @@ def test_times_and_ids_of_a_database(tmp_path: Path, small: Run, write: Callable
     assert len(places) >= 6
     path = tmp_path / "changed.db"
     for n, (table, column) in enumerate(places):
-        for value in (VALUES[n % len(VALUES)], VALUES[(n + 1) % len(VALUES)]):
-            shutil.copyfile(whole, path)
-            with closing(sqlite3.connect(path)) as db:
-                db.execute(f'UPDATE "{table}" SET "{column}" = ?{" WHERE rowid % 2" * (n % 2)}', (value,))
-                db.commit()
-            answered(path)
+        shutil.copyfile(whole, path)
+        with closing(sqlite3.connect(path)) as db:
+            some = " WHERE rowid % 2" * (n % 2)
+            db.execute(f'UPDATE "{table}" SET "{column}" = ?{some}', (VALUES[n % len(VALUES)],))
+            db.commit()
+        answered(path)
 
 
 def numbers(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -72,7 +72,7 @@ def numbers(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 def test_times_and_ids_of_a_json_trace(tmp_path: Path, small: Run) -> None:
     text = json.dumps(rocprofv3_object(small))
     path = tmp_path / "results.json"
-    for n, place in enumerate(numbers(json.loads(text))):
+    for n, place in enumerate(list(numbers(json.loads(text)))[::2]):
         changed = item = json.loads(text)
         for key in place[:-1]:
             item = item[key]
@@ -84,7 +84,7 @@ def test_times_and_ids_of_a_json_trace(tmp_path: Path, small: Run) -> None:
 def test_a_damaged_profile(tmp_path: Path, small: Run) -> None:
     whole, rng = xspace(small), random.Random(5)
     path = tmp_path / "x.xplane.pb"
-    for _ in range(120):
+    for _ in range(80):
         data = bytearray(whole)
         for _ in range(rng.choice((1, 1, 3, 10))):
             data[rng.randrange(len(data))] = rng.choice((0, 0x7F, 0x80, 0xFF, rng.randrange(256)))

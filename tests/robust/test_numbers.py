@@ -27,8 +27,8 @@ def trace(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("one", ["", " WHERE rowid = 3"], ids=["all", "one"])
 @pytest.mark.parametrize(
     "change",
-    [f"start = {LOW + 1}", f"start = {HIGH}", f"end = {HIGH}", "end = start + 4611686018427387904", f"end = {LOW + 1}",
-     f"start = {2**61}, end = {2**61} + 5", f"start = {-(2**60)}", f"end = start + {2**53 - 1}", "end = start - 5"],
+    [f"start = {LOW + 1}", f"end = {HIGH}", "end = start + 4611686018427387904", f"start = {-(2**60)}",
+     f"end = start + {2**53 - 1}", "end = start - 5"],
 )  # fmt: skip
 def test_extreme_times_leave_an_exact_ledger(trace: Path, table: str, one: str, change: str) -> None:
     changed(trace, f"UPDATE {table} SET {change}{one}")

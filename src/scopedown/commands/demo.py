@@ -40,20 +40,22 @@ def play(folder: Path, seed: int, *, kept: bool) -> int:
     from scopedown.files import write_atomic
     from scopedown.simulate import write_case
     from scopedown.tell import html, markdown
+    from scopedown.tell.clean import clean
     from scopedown.tell.text import show
 
     if folder.exists() and not (folder / "case.toml").is_file() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty and holds no case: name another folder with -o")
     write_case("worked_example", seed, folder)
-    print(f"wrote the worked example to {folder}: one request, 121 ms to its first token, and what its tools saw\n")
+    shown = clean(str(folder))
+    print(f"wrote the worked example to {shown}: one request, 121 ms to its first token, and what its tools saw\n")
     answered = answer(load_case(folder))
     report = answered.report
     show(report, sys.stdout)
     if kept:
         write_atomic(folder / "report.md", markdown.render(report).encode("utf-8", "replace"))
         write_atomic(folder / "report.html", html.render(report, answered.pictures()))
-        print(f"\nthe whole report: {folder / 'report.html'} (a page to look at), {folder / 'report.md'}")
-        print(TRY.format(case=shlex.quote(str(folder))))
+        print(f"\nthe whole report: {shown}/report.html (a page to look at), {shown}/report.md")
+        print(TRY.format(case=clean(shlex.quote(str(folder)))))
     else:
         print("\ntry next\n  scopedown demo -o demo-case    the same, kept, with commands to go on")
     return 0

@@ -17,6 +17,7 @@ selectors:
   line:ID             one line of the ledger
   pattern:ID          one pattern of the report; pattern:top is the largest on the path
 
+A REGEX is looked for in the first 4000 characters of a name; one that takes longer than 5 s is given up.
 The answer is a bound under the assumptions it prints: the order is kept, and what runs beside other work saves less
 than its length."""
 

@@ -51,7 +51,7 @@ def parse_columns(text: str) -> Columns:
         if name == "rows":
             rows = column
         elif name == "run":
-            if not column.isdecimal() or int(column) < 1:
+            if not column.isdecimal() or len(column) > 9 or int(column) < 1:
                 raise UsageError(f"--columns: run={column}: expected a number from 1")
             run = int(column)
         elif name not in FIELDS:
