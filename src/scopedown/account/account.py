@@ -17,6 +17,7 @@ from scopedown.account.replay import Replay
 from scopedown.account.segments import Segments, check_partition, concat, merge_equal, one
 from scopedown.account.timeline import Ending, Timeline
 from scopedown.terms import CATEGORIES, Category
+from scopedown.trace import tally
 from scopedown.trace.model import NONE, HostKind, Ints, Names
 
 _IMMEDIATE = re.compile("immediate", re.IGNORECASE)
@@ -78,7 +79,7 @@ def ledger_lines(segs: Segments, of: Account) -> list[LedgerLine]:
         return []
     merged = merge_equal(segs)
     width = int(merged.label.max()) + 2
-    keys, where = np.unique(merged.category * width + merged.label + 1, return_inverse=True)
+    keys, where = tally.index(merged.category * width + merged.label + 1)
     sums = np.zeros(len(keys), np.int64)
     np.add.at(sums, where, merged.ns)
     counts = _occurrences(merged, where, len(keys), of.timeline)
@@ -95,7 +96,8 @@ def _occurrences(merged: Segments, line: Ints, lines: int, timeline: Timeline | 
     event counts by the piece."""
     piece = np.arange(len(merged))
     # What each segment is an occurrence of: a device op, a host event, or itself.
-    of_line, of_what = [line], [-2 - piece]
+    pieces = line.copy()
+    of_line, of_what = [pieces], [-2 - piece]
     if timeline is not None:
         device = merged.on_device | (merged.category == Category.LAUNCH.code)
         ops = device & (merged.op >= 0)
@@ -107,8 +109,7 @@ def _occurrences(merged: Segments, line: Ints, lines: int, timeline: Timeline | 
             known = event >= 0
             of_line.append(line[rows[row[known]]])
             of_what.append(event[known] + len(timeline.trace.ops))
-            named = rows[np.unique(row[known])]
-            of_line[0] = np.where(np.isin(piece, named), NONE, of_line[0])
+            pieces[rows[row[known]]] = NONE
     # One integer a (line, occurrence), so that they are told apart by sorting integers.
     lines_of, what = np.concatenate(of_line), np.concatenate(of_what)
     what, lines_of = what[lines_of >= 0], lines_of[lines_of >= 0]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scopedown.trace import named
+from scopedown.trace import named, tally
 from scopedown.trace.model import NONE, CopyKind, HostKind, Ints, Mask, MemKind, Trace
 from scopedown.trace.names import ApiMeaning, api_meaning
 
@@ -76,9 +76,9 @@ def _codes(*columns: AnyInts) -> Ints:
     """Dense codes of row tuples, in the order of the tuples."""
     code = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        values, place = np.unique(column, return_inverse=True)
+        values, place = tally.index(column)
         code = code * len(values) + place
-    return np.unique(code, return_inverse=True)[1].astype(np.int64)
+    return tally.index(code)[1]
 
 
 def streams(trace: Trace) -> Streams:
@@ -144,7 +144,7 @@ def calls(trace: Trace, st: Streams) -> Calls:
     # The meaning of a call is that of the innermost API call with a meaning of its own: a runtime call that only
     # wraps a driver call has the better name, but a call without meaning takes it from its launch.
     meaning = meaning_of[host.name[rows]]
-    launched = np.unique(of_op[of_op >= 0])
+    launched = tally.distinct(of_op[of_op >= 0])
     plain = launched[meaning[launched] == ApiMeaning.OTHER]
     meaning[plain] = ApiMeaning.LAUNCH
     table = Calls(
@@ -318,9 +318,14 @@ def _sync_details(trace: Trace, c: Calls) -> dict[int, tuple[int, int, int]]:
     row = join(y.process, y.correlation, trace.host.process[api], trace.host.correlation[api])
     # A process may number the devices that it sees in its own way; its contexts tell which of them is meant.
     device_of: dict[tuple[int, int], int] = {}
-    if trace.ops.context is not None:
-        rows = np.unique(np.stack([trace.ops.process, trace.ops.context, trace.ops.device]).astype(np.int64), axis=1)
-        device_of = {(p, c): d for p, c, d in rows.T.tolist()}
+    ops, context = trace.ops, trace.ops.context
+    if context is not None and len(ops):
+        # One op of each combination; of several devices in one context the highest number.
+        combination = _codes(ops.process, context, ops.device)
+        op = np.zeros(int(combination.max()) + 1, np.int64)
+        op[combination] = np.arange(len(ops))
+        columns = (ops.process[op].tolist(), context[op].tolist(), ops.device[op].tolist())
+        device_of = {(p, c): d for p, c, d in zip(*columns, strict=True)}
     recorded: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     ev = trace.events
     if ev is not None and len(ev):

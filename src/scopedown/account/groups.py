@@ -9,6 +9,7 @@ import numpy as np
 from scopedown.account.device import DeviceAccount, OpLabels
 from scopedown.account.segments import Segments, merge_equal
 from scopedown.terms import CATEGORIES, Category
+from scopedown.trace import tally
 from scopedown.trace.model import NONE, Ints
 
 #: Lengths that differ by more than this factor from the next shorter one do not belong to one cause.
@@ -139,10 +140,10 @@ def of_gaps(account: DeviceAccount, names: OpLabels) -> list[GapGroup]:
     groups = []
     for rows in rows_of_keys(key[gap_of]):
         # Every gap has segments of its own: those of a key name all its gaps.
-        mine = np.unique(gap_of[rows])
+        mine = tally.distinct(gap_of[rows])
         inside = idle.take(rows)
         cause = inside.category * (int(inside.label.max()) + 2) + inside.label + 1
-        kinds, where = np.unique(cause, return_inverse=True)
+        kinds, where = tally.index(cause)
         sums = np.zeros(len(kinds), np.int64)
         np.add.at(sums, where, inside.ns)
         first = int(np.flatnonzero(where == int(sums.argmax()))[0])

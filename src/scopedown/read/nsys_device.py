@@ -12,6 +12,7 @@ import numpy as np
 from scopedown.read import limits
 from scopedown.read.nsys_rows import Export, ids, ids_or_none
 from scopedown.read.nsys_tables import MISSING
+from scopedown.trace import tally
 from scopedown.trace.model import (
     NONE,
     CopyKind,
@@ -127,7 +128,7 @@ def _kernels(export: Export) -> dict[str, Ints]:
     rows = _op_rows(export, _KERNELS, more)
     text = np.where(rows["demangledName"] != NONE, rows["demangledName"], rows["shortName"])
     name = export.texts.codes(text, "unnamed kernel", short_kernel_name)
-    codes, inverse = np.unique(name, return_inverse=True)
+    codes, inverse = tally.index(name)
     kinds = [OpKind.COLLECTIVE if is_collective(export.names.values[c]) else OpKind.KERNEL for c in codes.tolist()]
     kind = np.array(kinds, np.int64)[inverse]
     return _finish(rows, kind, name.astype(np.int64), ("demangledName", "shortName"))
@@ -141,7 +142,7 @@ def _copies(export: Export) -> dict[str, Ints]:
     host = np.where(
         np.isin(kind, _FROM_HOST), rows["srcKind"], np.where(np.isin(kind, _TO_HOST), rows["dstKind"], NONE)
     )
-    pairs, inverse = np.unique(kind * 256 + host + 1, return_inverse=True)
+    pairs, inverse = tally.index(kind * 256 + host + 1)
     codes = [
         export.names.code(f"copy {_DIRECTION.get(CopyKind(k), 'unknown')}{_MEMORY.get(m, '')}")
         for k, m in ((p // 256, p % 256 - 1) for p in pairs.tolist())

@@ -9,6 +9,7 @@ import numpy as np
 
 from scopedown.read import limits
 from scopedown.read.nsys_tables import MISSING, Database
+from scopedown.trace import tally
 from scopedown.trace.model import NONE, Codes, Ints, Mask, Names, Process, Thread
 
 #: CUPTI_SYNCHRONIZATION_INVALID_VALUE
@@ -24,7 +25,7 @@ class Texts:
 
     def codes(self, ids: Ints, unknown: str, change: Callable[[str], str] | None = None) -> Codes:
         """Codes of the texts, after ``change``; ``unknown`` for ids without text."""
-        distinct, inverse = np.unique(ids, return_inverse=True)
+        distinct, inverse = tally.index(ids)
         strings, code = self.db.strings, self.names.code
         texts = (strings.get(i) for i in distinct.tolist())
         known = [code((change(t) if change else t) if t else unknown) for t in texts]
@@ -76,13 +77,13 @@ class Actors:
 
     def of_pids(self, global_pids: Ints) -> Codes:
         """Process indices; NONE where the id is MISSING."""
-        distinct, inverse = np.unique(global_pids, return_inverse=True)
+        distinct, inverse = tally.index(global_pids)
         known = np.array([self._process(g) for g in distinct.tolist()], np.int32)
         return known[inverse] if len(known) else np.empty(0, np.int32)
 
     def of_tids(self, global_tids: Ints) -> tuple[Codes, Codes]:
         """Thread and process indices; NONE where the id is MISSING."""
-        distinct, inverse = np.unique(global_tids, return_inverse=True)
+        distinct, inverse = tally.index(global_tids)
         if not len(distinct):
             return np.empty(0, np.int32), np.empty(0, np.int32)
         known = np.array([self._thread(g) for g in distinct.tolist()], np.int32)
