@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class Account:
     groups: tuple[Group, ...]
     gap_groups: tuple[GapGroup, ...]
     steps: steps.Steps | None
+    _lines: list[LedgerLine] = field(init=False, default_factory=list, repr=False, compare=False)
 
     @property
     def total_ns(self) -> int:
@@ -70,7 +71,10 @@ class Account:
         return self.timeline.host.tool if self.timeline is not None else np.empty(0, np.int64)
 
     def lines(self) -> list[LedgerLine]:
-        return ledger_lines(self.path, self)
+        """The ledger; worked out once, since counting what a line consists of takes long."""
+        if not self._lines:
+            self._lines.extend(ledger_lines(self.path, self))
+        return list(self._lines)
 
 
 def ledger_lines(segs: Segments, of: Account) -> list[LedgerLine]:

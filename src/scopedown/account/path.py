@@ -71,15 +71,16 @@ class Graph:
     ) -> None:
         ops = trace.ops
         self.trace, self.streams, self.calls, self.plausible_ns = trace, st, calls, plausible_ns
-        self.op_start, self.op_end = ops.start.tolist(), ops.end.tolist()
-        self.op_prev, self.op_call = st.previous.tolist(), calls.of_op.tolist()
-        self.call_start, self.call_end = calls.start.tolist(), calls.end.tolist()
-        self.call_thread, self.awaited = calls.thread.tolist(), calls.awaited.tolist()
-        self.handed_over = calls.handed_over.tolist()
+        # The walk takes one element at a time: of a view that is a Python integer, in half of a list's time.
+        self.op_start, self.op_end = _view(ops.start), _view(ops.end)
+        self.op_prev, self.op_call = _view(st.previous), _view(calls.of_op)
+        self.call_start, self.call_end = _view(calls.start), _view(calls.end)
+        self.call_thread, self.awaited = _view(calls.thread), _view(calls.awaited)
+        self.handed_over = _view(calls.handed_over)
         self.waited_event = waited_event
         self.peer = collective_peers(trace)
         order = np.argsort(ops.end, kind="stable")
-        self.ends, self.by_end = ops.end[order].tolist(), order.tolist()
+        self.ends, self.by_end = _view(ops.end[order]), _view(order)
         self.handovers = find_handovers(trace)
         self.parents = find_parents(trace)
         self.waits: dict[int, tuple[list[int], list[int]]] = {}
@@ -236,6 +237,10 @@ class Graph:
         if a < t:
             pieces.append((a, t, Step.UNKNOWN, op))
         return a, prev, NONE
+
+
+def _view(column: Ints) -> memoryview[int]:
+    return np.ascontiguousarray(column, np.int64).data
 
 
 def name_pieces(walk: Walk, graph: Graph, host: Host, devices: Devices, labels: Names, lo: int, hi: int) -> Segments:

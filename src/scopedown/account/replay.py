@@ -13,7 +13,7 @@ at once as rows of arrays, and Python steps only from wait to wait.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +27,10 @@ Floats = npt.NDArray[np.float64]
 
 _DEFAULT_LAG_NS = 5_000
 _DEFAULT_GAP_NS = 1_000
+#: Before everything, with room for sums.
+_FAR = np.iinfo(np.int64).min // 4
+#: Times of calls and ops that are held at once (128 MB): the more of them, the fewer scenarios in one run.
+_ENTRIES = 16_000_000
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ class Replay:
         self.begin = np.maximum(c.start, lo)
         self.leading = self._leading()
         self._bound_lags()
+        self._order()
 
     def _leading(self) -> set[int]:
         """Threads whose results the end of the interval needs: its own, and those that hand over to one of them."""
@@ -91,11 +96,13 @@ class Replay:
             for k, h in enumerate(self.graph.handovers)
             if h.thread == thread and h.start < self.hi and h.end > self.lo
         ]
-        both = sorted([*zip(c.start[rows].tolist(), rows.tolist(), strict=True), *given])
-        table = np.array(both, np.int64).reshape(-1, 2)
-        code = table[:, 1]
+        more = np.array(given, np.int64).reshape(-1, 2)
+        start, code = np.append(c.start[rows], more[:, 0]), np.append(rows, more[:, 1])
+        if given:
+            order = np.lexsort((code, start))
+            start, code = start[order], code[order]
         waits: Mask = (code < 0) | c.blocking[np.maximum(code, 0)] if len(c) else code < 0
-        return table[:, 0], code, waits
+        return start, code, waits
 
     def _bound_lags(self) -> None:
         """Lags of every edge: as recorded where the edge bound, else typical and no more than the record allows."""
@@ -158,9 +165,60 @@ class Replay:
         self.own = np.clip(cost, 0, c.end - c.start)
         self.ret = cost
 
+    def _order(self) -> None:
+        """What every run needs to know of the ops: their streams in order, and what lets each one start."""
+        g, ops, c = self.graph, self.graph.trace.ops, self.graph.calls
+        n, st = len(ops), g.streams
+        self.stream_rows: list[Ints] = []
+        for k in range(len(st.bound) - 1):
+            rows = st.order[st.bound[k] : st.bound[k + 1]]
+            self.stream_rows.append(rows[self.inside[rows]])
+        self.place = np.full(n, NONE, np.int64)
+        special = self.dep >= 0
+        special[list(g.peer)] = True
+        self.stops: list[list[int]] = []
+        """Places on each stream of the ops that wait for other streams."""
+        for rows in self.stream_rows:
+            self.place[rows] = np.arange(len(rows))
+            self.stops.append(np.flatnonzero(special[rows]).tolist())
+        self.ns = ops.end - np.maximum(ops.start, self.lo)
+        call = c.of_op
+        self.called = np.where(self.has_call, c.start[call] if len(c) else 0, 0)
+        self.until = np.minimum(ops.start, np.where(self.has_call, c.end[call] if len(c) else 0, 0))
+        """How long the launch call's own time counts: to the op's start or the call's end."""
+        # Calls made before the interval are as recorded.
+        self.late = self.has_call & (self.called >= self.lo)
+        self.fixed = ~self.has_call & ~self.has_prev & (self.dep < 0)
+        self.before = ops.start <= self.lo
+
     def run(self, scenarios: list[Scenario]) -> Ints:
         """The interval's length under each scenario, in ns."""
-        return _Run(self, scenarios).length()
+        rows = len(self.graph.calls) + len(self.graph.trace.ops)
+        step = max(_ENTRIES // max(rows, 1), 1)
+        parts = [_Run(self, scenarios[i : i + step]).length() for i in range(0, len(scenarios), step)]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Time that a scenario takes out of a thread."""
+
+    k: int
+    """The scenario."""
+    lost: float
+    start: Ints
+    """Of each interval; before all of them an empty one stands at the beginning of time."""
+    end: Ints
+    total: Ints
+    """Taken out before an interval, less its start."""
+
+    def upto(self, times: Ints) -> Ints:
+        """From the beginning of time to each instant, in the record's own ns."""
+        i = np.searchsorted(self.start, times, side="right") - 1
+        return np.asarray(self.total[i] + np.minimum(times, self.end[i]), np.int64)
+
+    def rounded(self, ns: Ints) -> Ints:
+        return ns if self.lost == 1.0 else np.rint(ns * self.lost).astype(np.int64)
 
 
 class _Run:
@@ -170,44 +228,44 @@ class _Run:
         self.r, self.scenarios = replay, scenarios
         g = replay.graph
         self.g, self.ops, self.c = g, g.trace.ops, g.calls
-        k, n_ops, n_calls = len(scenarios), len(self.ops), len(self.c)
+        k, n_calls = len(scenarios), len(self.c)
         self.k = k
         # A result that nobody waits for on the way is still there at the end.
         self.owed = np.full(k, replay.lo, np.int64)
         self.call_begin = np.zeros((k, n_calls), np.int64)
-        self.op_end = np.broadcast_to(self.ops.end, (k, n_ops)).copy() if n_ops else np.zeros((k, 0), np.int64)
-        self.op_begin = np.broadcast_to(self.ops.start, (k, n_ops)).copy() if n_ops else np.zeros((k, 0), np.int64)
-        began = np.maximum(self.ops.start, replay.lo)
-        self.ns = np.stack([self._scaled(self.ops.end - began, s.ops, s.keep) for s in scenarios])
-        lags = [s.launches for s in scenarios]
-        keeps = [s.keep for s in scenarios]
-        self.call_lag = np.stack([self._scaled(replay.call_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
-        self.prev_lag = np.stack([self._scaled(replay.prev_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
-        self.dep_lag = np.stack([self._scaled(replay.dep_lag, m, f) for m, f in zip(lags, keeps, strict=True)])
-        self.cuts = [
-            {t: (s, e, np.append(0, np.cumsum(e - s))) for t, (s, e) in c.host.items() if len(s)} for c in scenarios
-        ]
+        self.op_end = np.tile(self.ops.end, (k, 1))
+        # Starts are asked for where collectives wait for each other.
+        self.op_begin = np.tile(self.ops.start, (k, 1)) if g.peer else None
+        self.shorter = [(i, s.ops, s.keep) for i, s in enumerate(scenarios) if s.ops is not None]
+        self.sooner = [(i, s.launches, s.keep) for i, s in enumerate(scenarios) if s.launches is not None]
+        self.unmade = [(i, s.calls, s.keep) for i, s in enumerate(scenarios) if s.calls is not None]
+        self.taken: dict[int, list[_Taken]] = {}
+        for i, scenario in enumerate(scenarios):
+            for thread, (s, e) in scenario.host.items():
+                if not len(s):
+                    continue
+                start, end = np.append(NEVER, s), np.append(NEVER, e)
+                total = np.append(0, np.cumsum(end - start)[:-1]) - start
+                self.taken.setdefault(thread, []).append(_Taken(i, 1.0 - scenario.keep, start, end, total))
         # Each thread after each of its waits: the recorded instant, and that under each scenario.
         self.anchors: dict[int, tuple[list[int], list[Ints]]] = {}
         for t in range(len(g.trace.threads)):
             self.anchors[t] = [replay.lo], [np.full(k, replay.lo, np.int64)]
         self.next_item = dict.fromkeys(self.anchors, 0)
         self.next_op = [0] * max(0, len(g.streams.bound) - 1)
-        self.stream_rows: list[Ints] = []
-        for s in range(len(g.streams.bound) - 1):
-            rows = g.streams.order[g.streams.bound[s] : g.streams.bound[s + 1]]
-            self.stream_rows.append(rows[replay.inside[rows]])
-        self.place = np.full(n_ops, NONE, np.int64)
-        for rows in self.stream_rows:
-            self.place[rows] = np.arange(len(rows))
+        self.waits = {t: np.flatnonzero(waits).tolist() for t, (_, _, waits) in replay.items.items()}
 
-    @staticmethod
-    def _scaled(ns: Ints, mask: Mask | None, keep: float) -> Ints:
-        """A lag below nothing (an op that overlaps the one before it) is no time that could go."""
-        if mask is None:
-            return ns
-        kept = np.rint(np.maximum(ns, 0) * keep).astype(np.int64) + np.minimum(ns, 0)
-        return np.where(mask, kept, ns)
+    def _cut(self, ns: Ints, rows: Ints | slice, cuts: list[tuple[int, Mask, float]]) -> Ints:
+        """Durations or lags of ops under each scenario: shape (K, n), or (1, n) where all have the recorded ones. A lag
+        below nothing (an op that overlaps the one before it) is no time that could go."""
+        recorded = ns[rows]
+        if not cuts:
+            return recorded[None, :]
+        out = np.tile(recorded, (self.k, 1))
+        for k, mask, keep in cuts:
+            kept = np.rint(np.maximum(recorded, 0) * keep).astype(np.int64) + np.minimum(recorded, 0)
+            out[k] = np.where(mask[rows], kept, recorded)
+        return out
 
     def length(self) -> Ints:
         r = self.r
@@ -217,13 +275,13 @@ class _Run:
         meets += [(int(self.ops.start[o]), 1, int(o)) for o in np.flatnonzero(r.inside & (r.dep >= 0)).tolist()]
         for _, is_op, row in sorted(meets):
             if is_op == 1:
-                self._stream(int(self.g.streams.key[row]), int(self.place[row]))
+                self._stream(int(self.g.streams.key[row]), int(self.r.place[row]))
             elif is_op == 2:
                 self._thread(self.g.handovers[row].thread, self.g.handovers[row].start)
             else:
                 self._thread(int(self.c.thread[row]), int(self.c.start[row]))
         if r.end_op != NONE:
-            self._stream(int(self.g.streams.key[r.end_op]), int(self.place[r.end_op]))
+            self._stream(int(self.g.streams.key[r.end_op]), int(self.r.place[r.end_op]))
             beyond = max(int(self.ops.end[r.end_op]) - r.hi, 0)
             return self.op_end[:, r.end_op] - beyond - r.lo
         self._thread(r.end_thread, None)
@@ -235,43 +293,31 @@ class _Run:
         at, nows = self.anchors[thread]
         i = max(bisect_right(at, int(times[0])) - 1, 0)
         base, now = at[i], nows[i]
-        removed = np.stack([self._removed(k, thread, base, times) for k in range(self.k)])
-        return now[:, None] + (times - base)[None, :] - removed
+        out = now[:, None] + (times - base)
+        for cut in self.taken.get(thread, ()):
+            out[cut.k] -= cut.rounded(cut.upto(times) - cut.upto(np.array([base])))
+        return out
 
     def _thread(self, thread: int, upto: int | None) -> None:
         """Advances a thread through all that it does from calls that start by ``upto`` (None: all)."""
-        starts, rows, waits = self.r.items[thread]
+        starts, rows, _ = self.r.items[thread]
+        waits = self.waits[thread]
         while self.next_item[thread] < len(rows):
             i = self.next_item[thread]
             if upto is not None and starts[i] > upto:
                 return
-            blocking = waits[i:]
-            n = int(np.argmax(blocking)) if blocking.any() else len(rows) - i
-            if n:
-                free = rows[i : i + n]
+            j = bisect_left(waits, i)
+            end = waits[j] if j < len(waits) else len(rows)
+            if end > i:
+                free = _dense(rows[i:end])
                 self.call_begin[:, free] = self._shifted(thread, self.r.begin[free])
-                self.next_item[thread] = i + n
+                self.next_item[thread] = end
             else:
                 self.next_item[thread] = i + 1
                 if rows[i] < 0:
                     self._handed(thread, int(~rows[i]))
                 else:
                     self._wait(thread, int(rows[i]))
-
-    def _removed(self, k: int, thread: int, base: int | None, times: Ints) -> Ints:
-        """Host time that a scenario takes out of a thread between ``base`` (None: the beginning) and each instant."""
-        spans = self.cuts[k].get(thread)
-        if spans is None:
-            return np.zeros(len(times), np.int64)
-        s, e, cum = spans
-
-        def upto(t: Ints) -> Ints:
-            i = np.searchsorted(s, t, side="right") - 1
-            j = np.maximum(i, 0)
-            return np.asarray(np.where(i >= 0, cum[j] + np.minimum(t, e[j]) - s[j], 0), np.int64)
-
-        whole = upto(times) - (upto(np.array([base]))[0] if base is not None else 0)
-        return np.rint(whole * (1.0 - self.scenarios[k].keep)).astype(np.int64)
 
     def _anchor(self, thread: int, at: int, now: Ints) -> None:
         times, nows = self.anchors[thread]
@@ -299,26 +345,26 @@ class _Run:
         begin = self._shifted(thread, self.r.begin[call : call + 1])[:, 0]
         self.call_begin[:, call] = begin
         op = int(self.c.awaited[call])
-        if self.place[op] >= 0:
-            self._stream(int(self.g.streams.key[op]), int(self.place[op]))
+        if self.r.place[op] >= 0:
+            self._stream(int(self.g.streams.key[op]), int(self.r.place[op]))
         own = np.full(self.k, int(self.r.own[call]) - (int(self.r.begin[call]) - int(self.c.start[call])), np.int64)
         own = np.maximum(own, 0)
         end, ret = int(self.c.end[call]), np.full(self.k, int(self.r.ret[call]), np.int64)
         # The call's own cost goes where the scenario takes its time out.
         cost = max(min(int(self.r.ret[call]), end - int(self.r.begin[call])), 1)
         edges = np.array([end - cost, end])
-        for k, s in enumerate(self.scenarios):
-            if thread in s.host:
-                # Python's integers: the product of two long times is beyond int64.
-                gone = int(np.diff(self._removed(k, thread, None, edges))[0])
-                own[k] -= round(int(own[k]) * gone / cost)
-                ret[k] -= round(max(int(ret[k]), 0) * gone / cost)
+        for cut in self.taken.get(thread, ()):
+            k, (first, last) = cut.k, cut.rounded(cut.upto(edges)).tolist()
+            # Python's integers: the product of two long times is beyond int64.
+            gone = last - first
+            own[k] -= round(int(own[k]) * gone / cost)
+            ret[k] -= round(max(int(ret[k]), 0) * gone / cost)
         leave = np.maximum(begin + own, self._ended(op, begin, thread) + ret)
         if call in self.c.awaited_too:
             leave = np.maximum(leave, self._others_ended(np.asarray(self.c.awaited_too[call]), begin, thread, ret, end))
-        for k, s in enumerate(self.scenarios):
-            if s.calls is not None and s.calls[call]:
-                leave[k] = begin[k] + int(np.rint((leave[k] - begin[k]) * s.keep))
+        for k, unmade, keep in self.unmade:
+            if unmade[call]:
+                leave[k] = begin[k] + int(np.rint((leave[k] - begin[k]) * keep))
                 if thread in self.r.leading and end <= self.r.hi:
                     ops = np.array([op, *self.c.awaited_too.get(call, ())])
                     self.owed[k] = max(self.owed[k], int(self.op_end[k, ops].max()))
@@ -327,7 +373,7 @@ class _Run:
     def _others_ended(self, others: Ints, begin: Ints, thread: int, ret: Ints, end: int) -> Ints:
         """When a wait for all streams, which returned at ``end``, is done with those beside the one that ended last. A
         wait may be for thousands of streams: they are looked at one by one only where they have to be."""
-        place, stream = self.place[others], self.g.streams.key[others]
+        place, stream = self.r.place[others], self.g.streams.key[others]
         for s, i in zip(stream[place >= 0].tolist(), place[place >= 0].tolist(), strict=True):
             if i >= self.next_op[s]:
                 self._stream(s, i)
@@ -343,9 +389,12 @@ class _Run:
         """The end of what a wait that begins at ``begin`` waits for on the op's stream: work that another thread
         launches only afterwards is not waited for."""
         ended = self.op_end[:, op].copy()
+        call = int(self.c.of_op[op])
+        if self.r.place[op] < 0 or call < 0 or self.c.thread[call] == thread or self.c.start[call] < self.r.lo:
+            return ended
         for k in range(self.k):
             at = op
-            while at != NONE and self.place[at] >= 0:
+            while at != NONE and self.r.place[at] >= 0:
                 call = int(self.c.of_op[at])
                 late = call >= 0 and self.c.thread[call] != thread and self.c.start[call] >= self.r.lo
                 if not late or self.call_begin[k, call] < begin[k]:
@@ -359,72 +408,74 @@ class _Run:
         """Advances a stream to its op number ``upto``."""
         if upto < self.next_op[stream]:
             return
-        rows = self.stream_rows[stream]
+        rows, stops = self.r.stream_rows[stream], self.r.stops[stream]
         # The threads that launch come first: on their way they may need this very stream, and advance it.
         self._launched(rows[self.next_op[stream] : upto + 1])
         while self.next_op[stream] <= upto:
             i = self.next_op[stream]
-            block = rows[i : upto + 1]
-            special = (self.r.dep[block] >= 0) | np.array(
-                [int(o) in self.g.peer for o in block.tolist()] if self.g.peer else False
-            )
-            n = int(np.argmax(special)) if special.any() else len(block)
-            if n:
-                self.next_op[stream] = i + n
-                self._plain(block[:n])
+            j = bisect_left(stops, i)
+            end = min(stops[j], upto + 1) if j < len(stops) else upto + 1
+            if end > i:
+                self.next_op[stream] = end
+                self._plain(rows[i:end])
             else:
                 self.next_op[stream] = i + 1
-                self._special(int(block[0]))
+                self._special(int(rows[i]))
 
     def _launched(self, rows: Ints) -> None:
         """Advances every thread through its launches of these ops."""
         call = self.c.of_op[rows[self.r.has_call[rows]]]
-        for t in np.unique(self.c.thread[call]).tolist():
-            self._thread(t, int(self.c.start[call[self.c.thread[call] == t]].max()))
+        if not len(call):
+            return
+        thread = self.c.thread[call]
+        for t in [int(thread[0])] if (thread == thread[0]).all() else np.unique(thread).tolist():
+            self._thread(t, int(self.c.start[call[thread == t]].max()))
 
     def _ready(self, rows: Ints) -> Ints:
         """When each op's launch call lets it start; an op without one is let go by its stream alone."""
-        far = np.iinfo(np.int64).min // 4
-        call = self.c.of_op[rows]
-        has = self.r.has_call[rows]
-        ready = np.full((self.k, len(rows)), far, np.int64)
-        # Calls made before the interval are as recorded.
-        called = self.c.start[call] if len(self.c) else np.zeros(len(rows), np.int64)
-        early = has & (called < self.r.lo)
-        late = has & ~early
-        ready[:, early] = (called + self.r.call_lag[rows])[early]
-        if late.any():
-            begin = self.call_begin[:, call[late]]
-            lag = self.call_lag[:, rows[late]].copy()
-            upto = np.minimum(self.ops.start[rows[late]], self.c.end[call[late]])
-            for k, s in enumerate(self.scenarios):
-                if s.host:
-                    threads = self.c.thread[call[late]]
-                    for t in np.unique(threads).tolist():
-                        if t in s.host:
-                            mine = threads == t
-                            taken = self._removed(k, t, None, upto[mine]) - self._removed(
-                                k, t, None, self.c.start[call[late]][mine]
-                            )
-                            lag[k, mine] = np.maximum(lag[k, mine] - taken, 0)
-            ready[:, late] = begin + lag
-        fixed = ~has & ~self.r.has_prev[rows] & (self.r.dep[rows] < 0)
-        ready[:, fixed] = self.ops.start[rows[fixed]]
-        before = self.ops.start[rows] <= self.r.lo
-        ready[:, before] = self.r.lo
+        late = self.r.late[rows]
+        if late.all():
+            ready = self._called(rows)
+        else:
+            ready = np.full((self.k, len(rows)), _FAR, np.int64)
+            early = self.r.has_call[rows] & ~late
+            ready[:, early] = (self.r.called[rows] + self.r.call_lag[rows])[early]
+            if late.any():
+                ready[:, late] = self._called(rows[late])
+            fixed = self.r.fixed[rows]
+            ready[:, fixed] = self.ops.start[rows[fixed]]
+        before = self.r.before[rows]
+        if before.any():
+            ready[:, before] = self.r.lo
         return ready
 
+    def _called(self, rows: Ints) -> Ints:
+        """The same for ops whose launch calls lie in the interval: what the call takes before the op goes with it."""
+        call = self.c.of_op[rows]
+        lag = self._cut(self.r.call_lag, rows, self.sooner)
+        thread = self.c.thread[call]
+        for t in [int(thread[0])] if (thread == thread[0]).all() else np.unique(thread).tolist():
+            for cut in self.taken.get(t, ()):
+                mine = thread == t
+                before, after = cut.upto(self.r.called[rows[mine]]), cut.upto(self.r.until[rows[mine]])
+                whole = cut.rounded(after) - cut.rounded(before)
+                if len(lag) < self.k:
+                    lag = np.tile(lag, (self.k, 1))
+                lag[cut.k, mine] = np.maximum(lag[cut.k, mine] - whole, 0)
+        return np.asarray(self.call_begin[:, _dense(call)] + lag, np.int64)
+
     def _plain(self, rows: Ints) -> None:
+        prev, at_once = int(self.r.prev[rows[0]]), bool(self.r.before[rows[0]])
+        dense = _dense(rows)
         ready = self._ready(rows)
-        ns, lag = self.ns[:, rows], self.prev_lag[:, rows].copy()
-        prev = int(self.r.prev[rows[0]])
-        first = self.op_end[:, prev] if prev != NONE else np.full(self.k, np.iinfo(np.int64).min // 4, np.int64)
-        if self.ops.start[rows[0]] <= self.r.lo:
-            first = np.full(self.k, np.iinfo(np.int64).min // 4, np.int64)
+        ns, lag = self._cut(self.r.ns, dense, self.shorter), self._cut(self.r.prev_lag, dense, self.sooner)
         total = np.cumsum(lag + ns, axis=1)
         best = np.maximum.accumulate(ready - (total - ns), axis=1)
-        self.op_end[:, rows] = total + np.maximum(best, first[:, None])
-        self.op_begin[:, rows] = self.op_end[:, rows] - ns
+        if prev != NONE and not at_once:
+            best = np.maximum(best, self.op_end[:, prev, None])
+        self.op_end[:, dense] = total + np.maximum(best, _FAR)
+        if self.op_begin is not None:
+            self.op_begin[:, dense] = self.op_end[:, dense] - ns
 
     def _special(self, op: int) -> None:
         """An op that waits for another stream's op, or a collective that waits for its last arrival."""
@@ -432,24 +483,32 @@ class _Run:
         start = self._ready(rows)[:, 0]
         prev = int(self.r.prev[op])
         if prev != NONE:
-            start = np.maximum(start, self.op_end[:, prev] + self.prev_lag[:, op])
+            start = np.maximum(start, self.op_end[:, prev] + self._cut(self.r.prev_lag, rows, self.sooner)[:, 0])
         dep = int(self.r.dep[op])
         if dep != NONE:
-            if self.place[dep] >= 0:
-                self._stream(int(self.g.streams.key[dep]), int(self.place[dep]))
-            start = np.maximum(start, self.op_end[:, dep] + self.dep_lag[:, op])
-        if self.ops.start[op] <= self.r.lo:
+            if self.r.place[dep] >= 0:
+                self._stream(int(self.g.streams.key[dep]), int(self.r.place[dep]))
+            start = np.maximum(start, self.op_end[:, dep] + self._cut(self.r.dep_lag, rows, self.sooner)[:, 0])
+        if self.r.before[op]:
             start = np.full(self.k, self.r.lo, np.int64)
-        self.op_begin[:, op] = start
-        peer = self.g.peer.get(op, NONE)
-        ns = self.ns[:, op]
-        if peer != NONE and self.place[peer] >= 0:
-            self._stream(int(self.g.streams.key[peer]), int(self.place[peer]))
-            arrival = int(self.ops.start[peer])
-            waited = max(arrival - max(int(self.ops.start[op]), self.r.lo), 0)
-            start = np.maximum(start, self.op_begin[:, peer])
-            ns = np.maximum(ns - waited, 0)
+        ns = self._cut(self.r.ns, rows, self.shorter)[:, 0]
+        if self.op_begin is not None:
+            self.op_begin[:, op] = start
+            peer = self.g.peer.get(op, NONE)
+            if peer != NONE and self.r.place[peer] >= 0:
+                self._stream(int(self.g.streams.key[peer]), int(self.r.place[peer]))
+                arrival = int(self.ops.start[peer])
+                waited = max(arrival - max(int(self.ops.start[op]), self.r.lo), 0)
+                start = np.maximum(start, self.op_begin[:, peer])
+                ns = np.maximum(ns - waited, 0)
         self.op_end[:, op] = start + ns
+
+
+def _dense(rows: Ints) -> Ints | slice:
+    """Rows that follow one another as a slice."""
+    first, last = int(rows[0]), int(rows[-1])
+    follow = last - first == len(rows) - 1 and bool((rows[1:] > rows[:-1]).all())
+    return slice(first, last + 1) if follow else rows
 
 
 def without_waits(graph: Graph, thread: int, start: Ints, end: Ints, own: Mask | None = None) -> tuple[Ints, Ints]:

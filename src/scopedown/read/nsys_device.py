@@ -63,7 +63,8 @@ def read_ops(export: Export, device_of: Mapping[tuple[int, int], int]) -> Device
     parts = [p for p in (_kernels(export), _copies(export), _memsets(export), _graphs(export)) if len(p["start"])]
     if not parts:
         return empty_ops()
-    col = {c: np.concatenate([p[c] for p in parts]) for c in parts[0]}
+    # A column of all parts at a time, which then let go of it: a million ops have twenty columns.
+    col = {c: np.concatenate([p.pop(c) for p in parts]) for c in list(parts[0])}
     process = export.processes(col["globalPid"])
     ordinals = col["deviceId"]
     device = ordinals.copy()
@@ -73,28 +74,36 @@ def read_ops(export: Export, device_of: Mapping[tuple[int, int], int]) -> Device
             if ordinal != real:
                 device[(pids == pid) & (ordinals == ordinal)] = real
     stream, correlation = col["streamId"], ids(col["correlationId"])
-    order = np.lexsort((correlation, stream, device, col["end"], col["start"]))
-    nodes = ids(col["graphNodeId"])
+    order = tally.order(col["start"], col["end"], device, stream, correlation)
+    nodes = ids(col.pop("graphNodeId"))
     return DeviceOps(
-        start=col["start"][order],
-        end=col["end"][order],
-        kind=col["kind"][order].astype(np.int8),
-        name=col["name"][order].astype(np.int32),
+        start=col.pop("start")[order],
+        end=col.pop("end")[order],
+        kind=col.pop("kind")[order].astype(np.int8),
+        name=col.pop("name")[order].astype(np.int32),
         device=device[order].astype(np.int32),
         stream=stream[order],
         process=process[order],
         correlation=correlation[order],
-        context=col["contextId"][order],
+        context=col.pop("contextId")[order],
         graph_node=nodes[order] if (nodes != NONE).any() else None,
-        bytes=col["bytes"][order],
-        copy_kind=col["copyKind"][order].astype(np.int8),
-        src_kind=col["srcKind"][order].astype(np.int8),
-        dst_kind=col["dstKind"][order].astype(np.int8),
-        grid=np.stack([col[f"grid{a}"] for a in "XYZ"], axis=1)[order],
-        block=np.stack([col[f"block{a}"] for a in "XYZ"], axis=1)[order],
-        registers=col["registersPerThread"][order],
-        shared_memory=(col["staticSharedMemory"] + col["dynamicSharedMemory"])[order],
+        bytes=col.pop("bytes")[order],
+        copy_kind=col.pop("copyKind")[order].astype(np.int8),
+        src_kind=col.pop("srcKind")[order].astype(np.int8),
+        dst_kind=col.pop("dstKind")[order].astype(np.int8),
+        grid=_axes(col, "grid", order),
+        block=_axes(col, "block", order),
+        registers=col.pop("registersPerThread")[order],
+        shared_memory=(col.pop("staticSharedMemory") + col.pop("dynamicSharedMemory"))[order],
     )
+
+
+def _axes(col: dict[str, Ints], what: str, order: Ints) -> Ints:
+    """Three columns as one of shape (n, 3)."""
+    out = np.empty((len(order), 3), np.int64)
+    for i, axis in enumerate("XYZ"):
+        out[:, i] = col.pop(f"{what}{axis}")[order]
+    return out
 
 
 def _op_rows(export: Export, table: str, more: Mapping[str, int]) -> dict[str, Ints]:

@@ -9,6 +9,7 @@ import numpy as np
 from scopedown.read import limits
 from scopedown.read.nsys_rows import Actors, Export, ids
 from scopedown.read.nsys_tables import MISSING
+from scopedown.trace import tally
 from scopedown.trace.model import (
     NONE,
     Codes,
@@ -142,7 +143,7 @@ def close_open(export: Export, host: HostEvents, end: int) -> HostEvents:
     still = host.end == MISSING
     export.note("ranges were still open at the end of the capture", int(still.sum()))
     ends = np.where(still, np.maximum(end, host.start), host.end)
-    order = np.lexsort((-ends, host.start))
+    order = tally.order(host.start, -ends)
     columns = {n: v for n, v in host.columns() if n != "end"}
     return HostEvents(end=ends[order], **{n: v[order] for n, v in columns.items()})
 

@@ -38,6 +38,19 @@ def index(values: AnyInts) -> tuple[Ints, Ints]:
     return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[values - np.int64(low)]
 
 
+def order(first: AnyInts, *then: AnyInts) -> Ints:
+    """Rows sorted by the first column, equal ones by the others; equal rows stay in their order. What a file holds is
+    nearly sorted and has few equals, and both make it cheaper than ``lexsort``."""
+    rows = np.argsort(first, kind="stable")
+    values = first[rows]
+    same = values[1:] == values[:-1]
+    if same.any():
+        places = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        few = rows[places]
+        rows[places] = few[np.lexsort((*(column[few] for column in reversed(then)), first[few]))]
+    return rows
+
+
 def _span(values: AnyInts) -> tuple[int, int]:
     if not len(values):
         return 0, 0
