@@ -14,7 +14,7 @@ from scopedown.account.device import DeviceAccount
 from scopedown.account.groups import GapGroup, Group, of_gaps, of_segments
 from scopedown.account.phases import Phase
 from scopedown.account.replay import Replay
-from scopedown.account.segments import Segments, check_partition, concat, merge_equal, one
+from scopedown.account.segments import Segments, check_partition, concat, many, merge_equal, one
 from scopedown.account.timeline import Ending, Timeline
 from scopedown.terms import CATEGORIES, Category
 from scopedown.trace import tally
@@ -83,7 +83,7 @@ def ledger_lines(segs: Segments, of: Account) -> list[LedgerLine]:
         return []
     merged = merge_equal(segs)
     width = int(merged.label.max()) + 2
-    keys, where = tally.index(merged.category * width + merged.label + 1)
+    keys, where = tally.index(np.int64(width) * merged.category + merged.label + 1)
     sums = np.zeros(len(keys), np.int64)
     np.add.at(sums, where, merged.ns)
     counts = _occurrences(merged, where, len(keys), of.timeline)
@@ -271,7 +271,7 @@ def _return(timeline: Timeline, ending: Ending, hi: int, marks: Sequence[Mark], 
         return one(a, hi, Category.FRONTEND, back)
     segs = best[1]
     unnamed = np.isin(segs.category, soft)
-    return Segments(
+    return many(
         segs.start,
         segs.end,
         np.where(unnamed, Category.FRONTEND.code, segs.category),

@@ -221,7 +221,7 @@ class Devices:
         mine = self.calls.of_op[segs.op]
         quick_copy = (segs.category == Category.HOST_COPY.code) & (segs.ns <= LAUNCH_AT_LEAST_NS)
         plain = ordinary[mine] & ((segs.category == Category.HOST_API.code) | quick_copy)
-        return Segments(
+        return many(
             segs.start,
             segs.end,
             np.where(plain, Category.LAUNCH.code, segs.category),

@@ -91,7 +91,7 @@ def rows_of_keys(key: Ints) -> list[Ints]:
 def of_segments(segs: Segments) -> list[Group]:
     """Groups of a path's segments, one cause each, largest total first."""
     whole = merge_equal(segs)
-    key = whole.category * (int(whole.label.max()) + 2) + whole.label + 1 if len(whole) else whole.category
+    key = np.int64(int(whole.label.max(initial=NONE)) + 2) * whole.category + whole.label + 1
     groups = []
     for rows in rows_of_keys(key):
         for part in by_length(whole.ns[rows]):
@@ -142,7 +142,7 @@ def of_gaps(account: DeviceAccount, names: OpLabels) -> list[GapGroup]:
         # Every gap has segments of its own: those of a key name all its gaps.
         mine = tally.distinct(gap_of[rows])
         inside = idle.take(rows)
-        cause = inside.category * (int(inside.label.max()) + 2) + inside.label + 1
+        cause = np.int64(int(inside.label.max()) + 2) * inside.category + inside.label + 1
         kinds, where = tally.index(cause)
         sums = np.zeros(len(kinds), np.int64)
         np.add.at(sums, where, inside.ns)

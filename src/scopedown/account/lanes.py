@@ -12,6 +12,7 @@ from scopedown.account.timeline import Timeline
 from scopedown.picture import Pieces
 from scopedown.terms import CATEGORIES, Category
 from scopedown.trace.model import NONE, HostKind, Ints, Names
+from scopedown.trace.tally import AnyInts
 
 THREAD, STREAM, IDLE = "thread", "stream", "idle"
 #: Lanes of a kind; those before MAIN are drawn at once.
@@ -53,7 +54,7 @@ class Keys:
     def _width(self) -> int:
         return len(self.labels.values) + 1
 
-    def of(self, category: Ints, label: Ints) -> Ints:
+    def of(self, category: AnyInts, label: AnyInts) -> Ints:
         return np.asarray(category, np.int64) * self._width + label + 1
 
     def keep(self, used: Ints, most: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from scopedown.account.account import Account
 from scopedown.account.groups import of_segments
 from scopedown.account.nest import flatten
-from scopedown.account.segments import Segments
+from scopedown.account.segments import Segments, many
 from scopedown.account.timeline import Timeline
 from scopedown.terms import Category
 from scopedown.trace.model import NONE, HostKind, Ints, Mask
@@ -125,7 +125,7 @@ def rename_owned(account: Account, own_ids: Collection[str], other_ids: Collecti
         for k in present:
             label[owner == k] = account.labels.code(f"device work of request {found.names[k]}")
     category = np.where(mine, Category.SCHEDULER.code, path.category)
-    return Segments(path.start, path.end, category, label, path.op, path.thread)
+    return many(path.start, path.end, category, label, path.op, path.thread)
 
 
 def with_owners(account: Account, own_ids: Collection[str], other_ids: Collection[str]) -> Account:

@@ -16,6 +16,7 @@ from scopedown.account.segments import merge_equal
 from scopedown.account.thin import shares, thin
 from scopedown.picture import Beats, Lane, Links, Picture, Repeat, Span
 from scopedown.trace.model import NONE, Ints
+from scopedown.trace.tally import AnyInts
 
 #: Ledger lines, patterns and gap groups that can be looked at one by one.
 LINES = 60
@@ -86,7 +87,7 @@ def picture(a: Account, patterns: Mapping[str, Group], budget: Budget | None = N
     )
 
 
-def _path_lane(a: Account, drawn: list[Drawn], op: Ints, thread: Ints) -> Ints:
+def _path_lane(a: Account, drawn: list[Drawn], op: AnyInts, thread: AnyInts) -> Ints:
     """The lane that each path segment runs through: its thread's, else its op's stream."""
     out = np.full(len(op), NONE, np.int64)
     if a.timeline is None:

@@ -14,7 +14,7 @@ from scopedown.account.account import Account
 from scopedown.account.groups import Group
 from scopedown.account.matching import compiled, matching
 from scopedown.account.replay import Scenario, without_waits
-from scopedown.account.segments import Segments, merge_equal
+from scopedown.account.segments import Segments, many, merge_equal
 from scopedown.account.timeline import Timeline
 from scopedown.errors import UsageError
 from scopedown.terms import Category
@@ -126,7 +126,7 @@ def segments_where(account: Account, test: Callable[[Segments], Mask], keep: flo
     # Ops on the path that were found to be somebody else's are called what the path calls them.
     foreign = account.path.take((account.path.category == Category.SCHEDULER.code) & (account.path.op >= 0))
     kinds[foreign.op], names[foreign.op] = foreign.category, foreign.label
-    device = Segments(t.trace.ops.start, t.trace.ops.end, kinds, names, np.arange(n), none)
+    device = many(t.trace.ops.start, t.trace.ops.end, kinds, names, np.arange(n), none)
     mask = test(device) & _ops(account)
     if mask.any():
         scenario.ops = mask
@@ -135,7 +135,7 @@ def segments_where(account: Account, test: Callable[[Segments], Mask], keep: flo
     blocking = np.flatnonzero(t.calls.blocking & (t.calls.start < hi) & (t.calls.end > lo))
     if len(blocking):
         event = t.calls.event[blocking]
-        pieces = Segments(
+        pieces = many(
             t.calls.start[blocking],
             t.calls.end[blocking],
             t.host.category[event],

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scopedown.terms import CATEGORIES, Category
-from scopedown.trace.model import NONE, Columns, Ints, Mask
+from scopedown.trace.model import NONE, Codes, Columns, Ints, Mask
+from scopedown.trace.tally import AnyInts
 
 _HOST = np.array([c.is_host for c in CATEGORIES])
 _DEVICE = np.array([c.is_device for c in CATEGORIES])
@@ -19,13 +20,13 @@ class Segments(Columns):
 
     start: Ints
     end: Ints
-    category: Ints
+    category: Codes
     """Code of the category."""
-    label: Ints
+    label: Codes
     """Index into the account's labels."""
-    op: Ints
+    op: Codes
     """The device op that the segment is, or that it waits to start; NONE."""
-    thread: Ints
+    thread: Codes
     """The host thread whose time it is, or NONE."""
 
     @property
@@ -44,8 +45,8 @@ class Segments(Columns):
 
 
 def empty_segments() -> Segments:
-    z = np.empty(0, np.int64)
-    return Segments(z, z, z, z, z, z)
+    z, c = np.empty(0, np.int64), np.empty(0, np.int32)
+    return Segments(z, z, c, c, c, c)
 
 
 def concat(parts: list[Segments]) -> Segments:
@@ -64,17 +65,23 @@ def concat(parts: list[Segments]) -> Segments:
 
 
 def one(start: int, end: int, category: Category, label: int, op: int = NONE, thread: int = NONE) -> Segments:
-    return Segments(*(np.array([v], np.int64) for v in (start, end, category.code, label, op, thread)))
+    codes = (np.array([v], np.int32) for v in (category.code, label, op, thread))
+    return Segments(np.array([start], np.int64), np.array([end], np.int64), *codes)
 
 
 def many(
-    start: Ints, end: Ints, category: Ints | int, label: Ints | int, op: Ints | int = NONE, thread: Ints | int = NONE
+    start: Ints,
+    end: Ints,
+    category: AnyInts | int,
+    label: AnyInts | int,
+    op: AnyInts | int = NONE,
+    thread: AnyInts | int = NONE,
 ) -> Segments:
     """Broadcasts scalar columns."""
     n = len(start)
 
-    def column(v: Ints | int) -> Ints:
-        return np.full(n, v, np.int64) if isinstance(v, int) else np.asarray(v, np.int64)
+    def column(v: AnyInts | int) -> Codes:
+        return np.full(n, v, np.int32) if isinstance(v, int) else np.asarray(v, np.int32)
 
     return Segments(start, end, column(category), column(label), column(op), column(thread))
 

@@ -12,10 +12,11 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scopedown.read.sqlite_pages import Bytes, Pages, leaf_cells, refuse, varint
 from scopedown.trace.model import NONE, Codes, Ints, Mask
@@ -96,30 +97,25 @@ class _Reader:
         self.asked = 0
 
     def read(self) -> Table:
-        parts: list[list[Ints]] = [[np.empty(0, np.int64)] for _ in self.columns]
-        codes: list[Codes] = [np.empty(0, np.int32)]
+        whole = [_Growing(np.dtype(np.int64)) for _ in self.columns]
+        codes = _Growing(np.dtype(np.int32))
         before = np.iinfo(np.int64).min
         with Pages(self.path) as pages:
-            following = pages.leaves(self.root)
-            chunk, after = next(following), next(following, None)
-            only = chunk[1] == 1 and after is None
-            for buf, count in chain([chunk], [] if after is None else [after], following):
-                length, rowid, at, local = leaf_cells(buf, count, pages.size, only=only)
+            for buf, count, leaves in pages.leaves(self.root):
+                length, rowid, at, local = leaf_cells(buf, count, pages.size, only=leaves == 1)
                 if not len(rowid):
                     continue
                 # Rows are found by their ids, and a scan is in their order, in every tree that is whole.
                 refuse(bool(rowid[0] <= before or (rowid[1:] <= rowid[:-1]).any()), "order of the rows")
                 before = rowid[-1]
                 rows = _Chunk(self, buf, length, rowid, at, local)
-                for part, values in zip(parts, rows.values, strict=True):
-                    part.append(values)
+                likely = len(rowid) * leaves // count
+                for column, values in zip(whole, rows.values, strict=True):
+                    column.add(values, likely)
                 if self.text is not None:
-                    codes.append(rows.codes())
-        columns: dict[str, Ints] = {}
-        for c, part in zip(self.columns, parts, strict=True):
-            columns[c.name] = np.concatenate(part)
-            part.clear()
-        return Table(columns, np.concatenate(codes) if self.text is not None else None, list(self.seen))
+                    codes.add(rows.codes(), likely)
+        columns = {c.name: column.values() for c, column in zip(self.columns, whole, strict=True)}
+        return Table(columns, codes.values() if self.text is not None else None, list(self.seen))
 
     def ask(self, rowids: list[int]) -> list[tuple[list[int], bytes | None]]:
         """Rows as SQLite reads them: the integers in order, and the text."""
@@ -276,6 +272,28 @@ class _Chunk:
         codes = np.full(len(self.rowid), NONE, np.int32)
         codes[known] = np.fromiter(map(seen.__getitem__, texts), np.int32, len(texts))
         return codes
+
+
+class _Growing:
+    """A column that is filled from its beginning. Thousands of small parts, joined at the end, would leave holes in
+    the memory of the process as large as themselves."""
+
+    def __init__(self, kind: np.dtype[Any]) -> None:
+        self._held, self._count = np.empty(0, kind), 0
+
+    def add(self, values: npt.NDArray[Any], likely: int) -> None:
+        """``likely``: how many there will be."""
+        until = self._count + len(values)
+        if until > len(self._held):
+            grown = np.empty(max(likely + likely // 16, until + until // 4), self._held.dtype)
+            grown[: self._count] = self._held[: self._count]
+            self._held = grown
+        self._held[self._count : until] = values
+        self._count = until
+
+    def values(self) -> npt.NDArray[Any]:
+        self._held.resize(self._count, refcheck=False)
+        return self._held
 
 
 class _Seen(dict[bytes, int]):

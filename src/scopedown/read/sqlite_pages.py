@@ -84,8 +84,8 @@ class Pages:
                 at += got
         return np.frombuffer(out, np.uint8)
 
-    def leaves(self, root: int) -> Iterator[tuple[Bytes, int]]:
-        """The leaf pages of a table in order: chunks of pages, and how many they are."""
+    def leaves(self, root: int) -> Iterator[tuple[Bytes, int, int]]:
+        """The leaf pages of a table in order: chunks of pages, how many they are, and how many the table has."""
         level = np.array([root], np.int64)
         step = max(_CHUNK // self.size, 1)
         for _ in range(_DEEPEST):
@@ -94,7 +94,7 @@ class Pages:
             if first == _LEAF:
                 for i in range(0, len(level), step):
                     part = level[i : i + step]
-                    yield self.read(part), len(part)
+                    yield self.read(part), len(part), len(level)
                 return
             refuse(first != _INTERIOR, "kind of page")
             parts = [self._children(level[i : i + step]) for i in range(0, len(level), step)]

@@ -49,7 +49,7 @@ def on_path(s: Situation) -> Copies | None:
     asynchronous = np.array(["Async" in n for n in t.trace.names] or [False])
     named = asynchronous[c.name[np.maximum(call, 0)]] if len(c) else np.zeros(len(op), bool)
     blocks = blocking & (pageable | ~named)
-    return Copies(op, t.devices.ops.label[op], (ops.end - ops.start)[op], ns, blocks, segs)
+    return Copies(op.astype(np.int64), t.devices.ops.label[op], (ops.end - ops.start)[op], ns, blocks, segs)
 
 
 def moved(s: Situation, op: Ints) -> str:

@@ -132,7 +132,7 @@ def _cause(d: DeviceAccount, start: Ints, end: Ints) -> tuple[Category, int]:
     """What most of the time of some gaps is."""
     segs = d.segments
     a, b, row, _ = intervals.intersect(segs.start, segs.end, start, end)
-    key = segs.category[row] * (int(segs.label.max()) + 2) + segs.label[row] + 1
+    key = np.int64(int(segs.label.max()) + 2) * segs.category[row] + segs.label[row] + 1
     sums = np.zeros(int(key.max()) + 1, np.int64)
     np.add.at(sums, key, b - a)
     best = int(sums.argmax())
